@@ -1,0 +1,66 @@
+"""Copies the small files of a run to where they are committed: `python experiments/publish.py RUN DEST`."""
+
+import csv
+import io
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from ssm.errors import UserError
+from ssm.files import write_atomic
+from ssm.history import curve, read_history
+from ssm.results import read_summary
+
+LIMIT = 100_000
+"""Bytes a file; larger ones don't belong in the repository."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Copy a run's configuration, environment and summary, and its curve over the seeds, to DEST/NAME."""
+
+    run: tyro.conf.Positional[Path]
+    """The run's folder."""
+    dest: tyro.conf.Positional[Path]
+    """The folder to copy to, such as experiments/results."""
+
+
+def main(options: Options) -> None:
+    """Publish the run; nothing is written unless every file is there and small.
+
+    Raises:
+        UserError: for a folder that is no run, or cannot be written, or a file above the limit.
+    """
+    run = options.run.resolve()
+    failed = [entry["seed"] for entry in read_summary(run)["failed"]]
+    try:
+        files = {
+            name: (run / name).read_bytes() for name in ("config.json", "environment.json", "summary.json")
+        }
+    except OSError as error:
+        raise UserError(f"{error.filename} cannot be read: {error.strerror}") from error
+    points = curve(read_history(run / "history.csv"), failed=failed)
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(points[0] if points else ["epoch", "seeds"])
+    writer.writerows([f"{value:.6g}" for value in point.values()] for point in points)
+    files["curve.csv"] = buffer.getvalue().encode()
+    for name, data in files.items():
+        if len(data) > LIMIT:
+            raise UserError(f"{name} of {run.name} has {len(data):,} bytes; at most {LIMIT:,} are published")
+    try:
+        for name, data in files.items():
+            write_atomic(options.dest / run.name / name, data)
+    except OSError as error:
+        raise UserError(f"{options.dest / run.name} cannot be written: {error.strerror or error}") from error
+    print(options.dest / run.name)
+
+
+if __name__ == "__main__":
+    try:
+        main(tyro.cli(Options))
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,150 @@
+"""Train signed Supermasks (or binary ones, or the dense baseline), many seeds at once, and print the paper's row beside.
+
+    python experiments/train.py --model=fcn                     5 seeds, the model's own data if it is at hand
+    python experiments/train.py --model=fcn --dataset=mnist --seeds=50
+    python experiments/train.py --model=fcn --preset=paper --dry-run
+"""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from ssm.errors import UserError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Train many seeds of one configuration.  What is not given comes from the preset; a run that is there already
+    is completed, never repeated."""
+
+    model: Annotated[str, tyro.conf.arg(metavar="NAME")] = "fcn"
+    """Network: fcn."""
+    method: Literal["signed", "binary", "baseline"] = "signed"
+    """Signed Supermask, binary Supermask, or the dense net with trained weights."""
+    init: Literal["elus", "he", "xavier", "elu", "paper_formula"] | None = None
+    """Scale of the frozen weights (default: elus; for the baseline, elu)."""
+    preset: Literal["default", "paper", "code"] = "default"
+    """Recipe: what works best, what the paper says, or what its released program does."""
+    dataset: str = "auto"
+    """mnist, fashion_mnist, mnist5k, tfds:NAME; auto takes the model's own set if it can be had within 15 s, else
+    mnist5k."""
+    data_dir: Path | None = None
+    """Folder with the data set's files (default: SSM_DATA_DIR, then the usual places, then a download)."""
+    seeds: str = "5"
+    """How many (50 is seeds 0 to 49), a range (10:20), or a list (3,7)."""
+    epochs: int | None = None
+    """Passes over the data."""
+    batch_size: int | None = None
+    """Images per step."""
+    learning_rate: float | None = None
+    """Learning rate at the start."""
+    weight_decay: float | None = None
+    """Weight decay at the start; it follows the learning rate's schedule."""
+    decay: Literal["decoupled", "coupled"] | None = None
+    """Whether weight decay is independent of the learning rate (as in the authors' program) or multiplied by it."""
+    decay_rate: float | None = None
+    """Factor of learning rate and weight decay per --decay-epochs."""
+    decay_epochs: float | None = None
+    """Epochs per --decay-rate."""
+    staircase: bool | None = None
+    """Whether the schedule goes down in steps."""
+    momentum: float | None = None
+    """Momentum."""
+    nesterov: bool | None = None
+    """Whether momentum is Nesterov's."""
+    threshold: str | None = None
+    """Rule of the thresholds: absolute:0.01, fraction_of_max:0.4 or quantile:0.25 (density at the start)."""
+    weight_distribution: Literal["signed_constant", "uniform", "normal"] | None = None
+    """Distribution of the frozen (or, for the baseline, first) weights."""
+    factor: float | None = None
+    """Factor on the He scale, for --init=elus and he (default: the model's ELUS factor, 1 for he)."""
+    p0: float | None = None
+    """Hidden share that --init=paper_formula assumes."""
+    score_scale: Literal["elus", "he", "xavier", "elu"] | None = None
+    """Scale of the scores at the start."""
+    score_distribution: Literal["signed_constant", "uniform", "normal"] | None = None
+    """Distribution of the scores at the start."""
+    loss: Literal["log_softmax", "clipped"] | None = None
+    """Plain cross-entropy, or the authors' form clipped at 1e-7."""
+    order: Literal["reshuffle", "fixed"] | None = None
+    """A new order of the data for each seed and epoch, or one fixed order for all."""
+    precision: Literal["float32", "bfloat16"] | None = None
+    """Operands of matrix products; sums, scores and updates are float32 always."""
+    out: Path = Path("runs")
+    """Folder of the runs."""
+    group: int | None = None
+    """Seeds trained together (default: all; on a CPU, five per core).  The numbers don't depend on it."""
+    seed_loop: Literal["map", "vmap"] | None = None
+    """How a device runs its seeds: one after another, or vectorised (default: by backend)."""
+    dry_run: bool = False
+    """Print the resolved configuration, counts, memory and time, and stop."""
+
+
+ELSEWHERE = ("model", "method", "preset", "dataset", "data_dir", "seeds", "out", "group", "seed_loop", "dry_run")
+
+
+def main(options: Options) -> None:
+    # JAX takes seconds to import: --help and bad options need not wait for it.
+    from ssm import data, devices
+    from ssm.config import parse_seeds, resolve
+    from ssm.presets import MODEL_DATA
+
+    seeds = parse_seeds(options.seeds)
+    if options.group is not None and options.group < 1:
+        raise UserError(f"--group must be at least 1; got {options.group}.")
+    devices.use_host_devices()
+    own = MODEL_DATA.get(options.model, ("mnist",))[0]
+    dataset = data.load(options.dataset, data_dir=options.data_dir, preferred=own)
+    config = resolve(
+        model=options.model,
+        method=options.method,
+        preset=options.preset,
+        dataset=dataset.name,
+        samples=len(dataset.train_labels),
+        overrides={name: value for name, value in vars(options).items() if name not in ELSEWHERE},
+    )
+    print(f"data: {dataset.source}")
+    print("configuration: " + ", ".join(f"{name}={value}" for name, value in config.as_dict().items()), flush=True)
+    if options.dry_run:
+        say_needs(config, dataset, len(seeds), options.group)
+        return
+    train(config, dataset, seeds, options)
+
+
+def say_needs(config, dataset, seeds: int, group: int | None) -> None:
+    import jax
+
+    from ssm.build import build
+    from ssm.estimate import estimate
+    from ssm.run import default_group
+
+    devices = min(len(jax.devices()), seeds)
+    group = group or default_group(seeds, devices)
+    needs = estimate(build(config, classes=dataset.classes), config, dataset, group=group, devices=devices)
+    total = needs.seconds * seeds * config.epochs
+    print(f"weights under the mask: {needs.weights:,}")
+    print(f"memory: about {needs.bytes / 1e9:.1f} GB with {group} seeds at once on {devices} device(s)")
+    print(f"time: about {needs.seconds:.2f} s per epoch and seed, {total / 60:.1f} min for {seeds} seeds")
+
+
+def train(config, dataset, seeds: list[int], options: Options) -> None:
+    from ssm.run import run_seeds
+    from ssm.tables import final_table, read_paper
+
+    run = run_seeds(config, dataset, seeds, out=options.out, group=options.group, loop=options.seed_loop)
+    paper = read_paper(Path(__file__).with_name("paper.json"))
+    summary = run.summary()
+    assert summary is not None  # at least one seed is finished
+    print(f"results: {run.folder}\n")
+    print(final_table(summary, paper))
+
+
+if __name__ == "__main__":
+    try:
+        main(tyro.cli(Options, description=__doc__))
+    except UserError as error:
+        print(f"train.py: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,80 @@
+"""From a configuration to the masked net, its data on the device, and its first state."""
+
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float, Int, UInt8
+
+from ssm import initializers, learners, products, thresholds
+from ssm.config import Config
+from ssm.data import Dataset
+from ssm.data.standardize import statistics
+from ssm.initializers import Initializer
+from ssm.models import MODELS
+from ssm.supermask import Supermask
+
+INIT, ORDER = 0, 1  # what a seed's key is folded with, once per purpose
+FIXED_ORDER_SEED = 2**31  # no seed of a run is that large
+
+
+class Split(NamedTuple):
+    """One part of a data set as it lies on the device: raw bytes, standardised image by image as they are used."""
+
+    images: UInt8[Array, "n h w c"]
+    labels: Int[Array, " n"]
+    mean: Float[Array, " n"]
+    scale: Float[Array, " n"]
+
+
+def split(images: np.ndarray, labels: np.ndarray) -> Split:
+    """Put images [n, h, w, c] uint8 and labels [n] on the default device, with each image's mean and scale."""
+    return Split(jnp.asarray(images), jnp.asarray(labels, jnp.int32), *jax.jit(statistics)(images))
+
+
+def _initializer(config: Config, scale: str, distribution: str) -> Initializer:
+    options = {"paper_formula": {"p0": config.p0}, "he": {"factor": config.factor}, "elus": {"factor": config.factor}}
+    return initializers.by_name(scale, distribution, **options.get(scale, {}))
+
+
+def kernel_init(config: Config) -> Initializer:
+    """Return the initialiser of the kernels that a configuration names."""
+    init = _initializer(config, config.init, config.weight_distribution)
+    if config.precision == "float32" or config.method == "baseline":
+        return init
+    # A frozen constant that is exact in bfloat16 makes every effective weight exact in the products, too.
+    return lambda key, shape, dtype=jnp.float32: products.round_to_bfloat16(init(key, shape, dtype))
+
+
+def build(config: Config, *, classes: int = 10) -> Supermask:
+    """Return the net of a configuration with `classes` outputs, masked by its method's learner."""
+    module = MODELS[config.model](
+        features=(300, 100, classes),
+        kernel_init=kernel_init(config),
+        dot_general=products.bfloat16_dot_general if config.precision == "bfloat16" else None,
+    )
+    return Supermask(
+        module,
+        learner=learners.LEARNERS[config.method],
+        threshold=thresholds.parse(config.threshold, one_sided=config.method == "binary"),
+        score_init=_initializer(config, config.score_scale, config.score_distribution),
+    )
+
+
+def seed_key(seed: int | Array) -> Array:
+    """Return the key from which everything random of one seed comes; threefry, whatever the default is."""
+    return jax.random.key(seed, impl="threefry2x32")
+
+
+def fixed_order(samples: int) -> np.ndarray:
+    """Return the one order of the data that all seeds and epochs share under `--order=fixed`."""
+    key = jax.random.fold_in(seed_key(np.uint32(FIXED_ORDER_SEED)), ORDER)
+    return np.asarray(jax.random.permutation(key, samples))
+
+
+def steps_per_epoch(samples: int, batch_size: int) -> int:
+    """Return the number of batches that hold all samples, a short last one included."""
+    return math.ceil(samples / batch_size)

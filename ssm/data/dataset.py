@@ -1,0 +1,68 @@
+"""The one type that every source of data ends in."""
+
+import dataclasses
+
+import numpy as np
+from jaxtyping import Int32, UInt8
+
+from ssm.data.errors import DataError, LabelRangeError
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Dataset:
+    """A training and a test set of equally large images, checked when made.
+
+    Images are uint8 [n, height, width, channels], 0 to 255; labels int32 [n], 0 to classes - 1.
+    `source` is one line for people: where the data came from, and whether the files are the published ones.
+    `class_names` has one name per class, in label order.
+
+    Raises `LabelRangeError` for a label out of range, `DataError` for a wrong shape, dtype or count.
+    """
+
+    name: str
+    source: str
+    train_images: UInt8[np.ndarray, "n h w c"]
+    train_labels: Int32[np.ndarray, " n"]
+    test_images: UInt8[np.ndarray, "m h w c"]
+    test_labels: Int32[np.ndarray, " m"]
+    classes: int
+    class_names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        for part in ("train", "test"):
+            images, labels = getattr(self, f"{part}_images"), getattr(self, f"{part}_labels")
+            where = f"{part} part of {self.source}"
+            if images.dtype != np.uint8 or images.ndim != 4 or len(images) == 0:
+                raise DataError(
+                    f"{where}: images are {images.dtype} {list(images.shape)}, "
+                    "expected at least one image as uint8 [n, height, width, channels]"
+                )
+            if labels.dtype != np.int32 or labels.shape != images.shape[:1]:
+                raise DataError(
+                    f"{where}: labels are {labels.dtype} {list(labels.shape)}, "
+                    f"expected int32 [{len(images)}], one for each image"
+                )
+            check_labels(labels, self.classes, where)
+        if self.train_images.shape[1:] != self.test_images.shape[1:]:
+            raise DataError(
+                f"{self.source}: test images are {list(self.test_images.shape[1:])}, "
+                f"expected {list(self.train_images.shape[1:])} as in the training part"
+            )
+        if len(self.class_names) != self.classes:
+            raise DataError(
+                f"{self.source}: {len(self.class_names)} class names, "
+                f"expected one for each of {self.classes} classes"
+            )
+
+
+def check_labels(labels: np.ndarray, classes: int, where: str, *, kind: str = "label") -> None:
+    """Raise `LabelRangeError` naming the first of `labels` [n] that isn't in 0 to classes - 1.
+
+    `where` names the file; `kind` what the labels are ("coarse label").
+    """
+    wrong = np.flatnonzero((labels < 0) | (labels >= classes))
+    if wrong.size:
+        raise LabelRangeError(
+            f"{where}: {kind} {labels[wrong[0]]} at position {wrong[0]} "
+            f"({wrong.size:,} of {len(labels):,} are out of range), expected 0 to {classes - 1}"
+        )

@@ -1,0 +1,195 @@
+"""Download the original files of a published data set: mirrors in order, SHA-256 checked, all or nothing."""
+
+import contextlib
+import pathlib
+import shutil
+import sys
+import tarfile
+import tempfile
+import threading
+import zlib
+from collections.abc import Callable
+from typing import BinaryIO
+
+from ssm.data.errors import CorruptFileError, DataError, DownloadError
+from ssm.data.files import publish
+from ssm.data.folder import is_published
+from ssm.data.formats import read_bytes
+from ssm.data.published import Published
+
+CONNECT_SECONDS = 5.0  # per attempt; a silent host costs this much, then the next mirror is tried
+READ_SECONDS = 30.0  # longest silence within a transfer
+
+
+def download(spec: Published, folder: pathlib.Path, *, seconds: float | None = None) -> None:
+    """Put the files of `spec` in `folder`, all of them verified, or none.
+
+    `seconds` is a hard limit on the whole (looking up names, connecting, transfers, unpacking); None means no
+    limit but those on a connect and on silence. A progress bar goes to stderr if that is a terminal.
+    Raises `DownloadError` naming every mirror and what was wrong with it; if a mirror answered with other
+    contents than the published ones and none had these, `WrongHashError` (or the other `DataError`) about it.
+    Nothing is left behind then.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        temporary = pathlib.Path(tempfile.mkdtemp(prefix=".partial-", dir=folder))
+    except OSError as error:
+        raise DownloadError(
+            f"{folder}: can't keep downloads there ({error}). Set SSM_CACHE_DIR to a folder of yours.",
+            short=f"{folder} can't be written",
+        ) from None
+    stop = threading.Event()
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            _fetch_all(spec, temporary, stop, seconds)
+        except BaseException as error:  # handed to the caller's thread below
+            errors.append(error)
+        finally:
+            if stop.is_set():  # nobody waits any more
+                shutil.rmtree(temporary, ignore_errors=True)
+
+    # A thread, since neither a look-up of a name nor a trickling transfer can be stopped from within.
+    worker = threading.Thread(target=work, name=f"download {spec.name}", daemon=True)
+    try:
+        worker.start()
+        worker.join(seconds)
+        if worker.is_alive():
+            raise DownloadError(
+                f"The download of {spec.name} was not done within {seconds:g} s.",
+                short=f"its download takes more than {seconds:g} s",
+            )
+        if errors:
+            raise errors[0]
+        publish(temporary, folder)
+    finally:
+        stop.set()
+        shutil.rmtree(temporary, ignore_errors=True)
+        _remove_if_empty(folder)
+
+
+def _fetch_all(spec: Published, folder: pathlib.Path, stop: threading.Event, seconds: float | None) -> None:
+    connect = CONNECT_SECONDS if seconds is None else min(CONNECT_SECONDS, seconds / 3)
+    mirrors = list(spec.mirrors)
+    for wanted in [spec.archive] if spec.archive else [f"{name}.gz" for name in spec.files]:
+        _fetch(spec, wanted, mirrors, folder, stop, connect)
+
+
+def _fetch(
+    spec: Published,
+    wanted: str,
+    mirrors: list[str],
+    folder: pathlib.Path,
+    stop: threading.Event,
+    connect: float,
+) -> None:
+    """Get `wanted` from the first of `mirrors` that has it right; that one is then first in the list."""
+    failures: list[str] = []
+    last: DataError | None = None
+    for mirror in list(mirrors):
+        path = folder / wanted
+        try:
+            _transfer(mirror + wanted, path, stop, connect)
+        except Exception as error:  # requests has many, and pooch may add its own
+            if stop.is_set():
+                raise
+            failures.append(f"{mirror}{wanted}: {_reason(error)}")
+            continue
+        try:
+            if spec.archive:
+                _unpack(spec, path, folder)
+                path.unlink()
+            else:
+                name = wanted.removesuffix(".gz")
+                is_published(spec, name, read_bytes(path), pathlib.Path(wanted), required=True)
+        except DataError as error:
+            last = type(error)(f"downloaded from {mirror}: {error}")
+            failures.append(f"{mirror}{wanted}: {error}")
+            continue
+        mirrors.sort(key=lambda other: other != mirror)
+        return
+    if last is not None:
+        raise last
+    raise DownloadError(
+        f"It could not be downloaded: {'; '.join(failures)}.", short="no mirror can be reached"
+    )
+
+
+def _transfer(url: str, path: pathlib.Path, stop: threading.Event, connect: float) -> None:
+    from pooch import HTTPDownloader  # late: only a download needs it, and importing it takes time
+
+    get: Callable = HTTPDownloader(
+        progressbar=_show_progress(),
+        chunk_size=1 << 16,
+        timeout=(connect, READ_SECONDS),
+        allow_redirects=True,
+    )
+    with open(path, "wb") as file:
+        get(url, _Stoppable(file, stop), None)
+
+
+class _Stoppable:
+    """A binary file that refuses to be written once `stop` is set."""
+
+    def __init__(self, file: BinaryIO, stop: threading.Event) -> None:
+        self._file, self._stop = file, stop
+
+    def write(self, data: bytes) -> int:
+        if self._stop.is_set():
+            raise TimeoutError("stopped")
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+
+def _unpack(spec: Published, archive: pathlib.Path, folder: pathlib.Path) -> None:
+    """Extract the wanted files from a tar archive into `folder`, each checked."""
+    try:
+        with tarfile.open(archive) as tar:
+            # Only the bytes of regular files of the right length are taken, under names of our own: no path,
+            # link, mode or bomb in the archive can do harm (and Python before 3.11.4 has no tarfile filters).
+            members = {pathlib.PurePosixPath(member.name).name: member for member in tar if member.isreg()}
+            for name, expected in spec.files.items():
+                member = members.get(name)
+                contents = tar.extractfile(member) if member and member.size == expected.size else None
+                if contents is None:
+                    found = f"{member.size:,} bytes" if member else "no such file"
+                    raise CorruptFileError(
+                        f"{archive.name}: {name}: {found}, expected {expected.size:,} bytes"
+                    )
+                with open(folder / name, "wb") as file:
+                    shutil.copyfileobj(contents, file)
+    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
+        raise CorruptFileError(
+            f"{archive.name}: can't be unpacked ({error}), expected an intact archive of {spec.name}"
+        ) from None
+    for name in spec.files:
+        is_published(spec, name, (folder / name).read_bytes(), pathlib.Path(name), required=True)
+
+
+def _show_progress() -> bool:
+    try:
+        import tqdm  # noqa: F401  (pooch draws its bar with it)
+    except ImportError:
+        return False
+    return sys.stderr.isatty()
+
+
+def _reason(error: Exception) -> str:
+    """A few words for people instead of a nested dump of the network stack."""
+    import requests
+
+    if isinstance(error, requests.HTTPError) and error.response is not None:
+        return f"HTTP status {error.response.status_code}"
+    if isinstance(error, requests.Timeout):
+        return "no answer in time"
+    if isinstance(error, requests.ConnectionError):
+        return "can't connect"
+    return f"{type(error).__name__}: {str(error)[:100]}".replace("\n", " ")
+
+
+def _remove_if_empty(folder: pathlib.Path) -> None:
+    with contextlib.suppress(OSError):  # raised if it holds files
+        folder.rmdir()

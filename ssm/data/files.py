@@ -1,0 +1,26 @@
+"""Files made visible only when they are whole."""
+
+import os
+import pathlib
+
+
+def publish(source: pathlib.Path, target: pathlib.Path) -> None:
+    """Move every file of the folder `source` into `target`, on the same file system, each in one step.
+
+    The contents reach the disk (fsync) before the names do, so that a crash leaves whole files or none.
+    """
+    paths = sorted(source.iterdir())
+    for path in paths:
+        _sync(path)
+    for path in paths:
+        os.replace(path, target / path.name)
+    if os.name == "posix":  # elsewhere a folder can't be opened
+        _sync(target)
+
+
+def _sync(path: pathlib.Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

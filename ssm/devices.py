@@ -1,0 +1,66 @@
+"""Which devices seeds are spread over, how they are run there, and what is recorded about them."""
+
+import os
+import platform
+import subprocess
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from ssm.epoch import SeedLoop
+
+
+def use_host_devices(count: int | None = None) -> None:
+    """Make JAX's CPU backend show one device per core (or `count`); call it before JAX computes anything.
+
+    One epoch program keeps just over one core busy; seeds on a device per core keep all of them busy.
+    """
+    jax.config.update("jax_num_cpu_devices", count or cores())
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def seed_loop() -> SeedLoop:
+    """Return how a device runs its seeds: one after another on a CPU (they fit the cache so), else all at once."""
+    return "map" if jax.default_backend() == "cpu" else "vmap"
+
+
+def environment(**more: Any) -> dict[str, Any]:
+    """Return what a result depends on beside its configuration: versions, devices, commit; `more` is added."""
+    devices = jax.devices()
+    return {
+        "python": platform.python_version(),
+        **{name: metadata.version(name) for name in ("jax", "jaxlib", "flax", "optax", "numpy")},
+        "backend": jax.default_backend(),
+        "device": devices[0].device_kind,
+        "devices": len(devices),
+        "processor": _processor(),
+        "git_commit": _git_commit(),
+        **more,
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return platform.processor()
+    fields = dict(line.split(":", 1) for line in lines if ":" in line)
+    names = {key.strip(): value.strip() for key, value in fields.items()}
+    widest = next((flag for flag in ("avx512f", "avx2") if flag in names.get("flags", "").split()), "")
+    return f"{names.get('model name', platform.processor())}, {cores()} cores {widest}".strip()
+
+
+def _git_commit() -> str | None:
+    try:
+        where = ["git", "-C", str(Path(__file__).parent)]
+        commit = subprocess.run([*where, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
+        changed = subprocess.run([*where, "status", "--porcelain", "-uno"], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return commit.stdout.strip() + (" with changes" if changed.stdout.strip() else "")

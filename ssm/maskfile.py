@@ -1,0 +1,74 @@
+"""Masks in a file: two bits a weight."""
+
+import io
+import os
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.lib.npyio import NpzFile
+
+from ssm.errors import UserError
+from ssm.files import write_atomic
+
+_SHIFTS = np.arange(0, 8, 2, dtype=np.uint8)
+
+# What zipfile and numpy raise for bytes they did not write, found by flipping every one of a file's.
+_DAMAGE = (OSError, EOFError, ValueError, KeyError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)
+
+
+def save_masks(path: str | os.PathLike[str], masks: Mapping[str, np.ndarray]) -> None:
+    """Write masks by layer, any shape, values in {-1, 0, 1}, atomically, as a compressed npz.
+
+    Raises:
+        ValueError: for other values.
+    """
+    arrays: dict[str, np.ndarray] = {}
+    for layer, mask in masks.items():
+        mask = np.asarray(mask)
+        if not np.isin(mask, (-1, 0, 1)).all():
+            raise ValueError(f"the mask of {layer} has values other than -1, 0 and 1")
+        codes = np.zeros(-(-mask.size // 4) * 4, np.uint8)
+        codes[: mask.size] = mask.reshape(-1).astype(np.int8) + 1
+        arrays[f"{layer}:codes"] = np.bitwise_or.reduce(codes.reshape(-1, 4) << _SHIFTS, axis=1)
+        arrays[f"{layer}:shape"] = np.asarray(mask.shape, np.int64)
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, **arrays)
+    write_atomic(path, buffer.getvalue())
+
+
+def load_masks(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
+    """Read what `save_masks` wrote: int8 arrays in {-1, 0, 1} by layer.
+
+    Raises:
+        UserError: naming the file, if it is missing or damaged.
+    """
+    try:
+        masks = {}
+        # From memory: numpy leaves a file it cannot make sense of open.
+        file = np.load(io.BytesIO(Path(path).read_bytes()), allow_pickle=False)
+        if not isinstance(file, NpzFile):
+            raise ValueError("an array by itself")
+        with file:
+            for name in file.files:
+                layer, _, part = name.rpartition(":")
+                if part == "shape":
+                    shape = tuple(int(size) for size in file[name])
+                    masks[layer] = _unpack(file[f"{layer}:codes"], shape)
+        return masks
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist") from None
+    except _DAMAGE as error:
+        raise UserError(f"{path} is damaged: not the masks of a run ({error})") from error
+
+
+def _unpack(packed: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    size = int(np.prod(shape))
+    if packed.dtype != np.uint8 or packed.shape != (-(-size // 4),):
+        raise ValueError(f"{packed.size} bytes for a mask of shape {shape}")
+    codes = ((packed[:, None] >> _SHIFTS) & 3).reshape(-1)[:size]
+    if (codes == 3).any():
+        raise ValueError("a code that stands for no mask value")
+    return (codes.astype(np.int8) - 1).reshape(shape)

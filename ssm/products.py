@@ -1,0 +1,76 @@
+"""Matrix products of bfloat16 operands summed in float32, forward and backward."""
+
+from functools import partial
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from ssm.errors import UserError
+
+
+def native_bfloat16() -> bool:
+    """Say whether the default backend multiplies bfloat16 itself; a CPU needs AVX512_BF16 or AMX for it."""
+    if jax.default_backend() != "cpu":
+        return True
+    try:
+        flags = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return False
+    return "avx512_bf16" in flags or "amx_bf16" in flags
+
+
+def _operand(x: Array, native: bool) -> Array:
+    # Without hardware for it, XLA's own bfloat16 product takes twice as long as a float32 product of the rounded
+    # operands, which gives the same numbers: a product of two bfloat16 is exact in float32.
+    return x.astype(jnp.bfloat16) if native else lax.reduce_precision(x, exponent_bits=8, mantissa_bits=7)
+
+
+def _product(lhs: Array, rhs: Array, lhs_axis: int, rhs_axis: int) -> Array:
+    return lax.dot_general(
+        lhs, rhs, (((lhs_axis,), (rhs_axis,)), ((), ())), preferred_element_type=jnp.float32
+    )
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(2,))
+def _matmul(x: Array, w: Array, native: bool) -> Array:
+    return _product(_operand(x, native), _operand(w, native), 1, 0)
+
+
+def _matmul_forward(x, w, native):
+    operands = _operand(x, native), _operand(w, native)
+    return _product(*operands, 1, 0), operands
+
+
+def _matmul_backward(native, operands, cotangent):
+    x, w = operands
+    g = _operand(cotangent, native)
+    return _product(g, w, 1, 1), _product(x, g, 0, 0)
+
+
+_matmul.defvjp(_matmul_forward, _matmul_backward)
+
+
+def bfloat16_dot_general(
+    lhs: Array, rhs: Array, dimension_numbers, precision=None, preferred_element_type=None
+) -> Array:
+    """Multiply as `flax.linen.Dense` does, operands and gradients rounded to bfloat16, sums in float32.
+
+    lhs [..., k] float32, rhs [k, n] float32 -> [..., n] float32; for `nn.Dense(dot_general=bfloat16_dot_general)`.
+    Where the weights are exact in bfloat16 (a ternary matrix times a bfloat16 constant) just the activations and the
+    back-propagated signals are rounded.  Raises UserError for any other contraction.
+    """
+    contract, batch = dimension_numbers
+    if tuple(map(tuple, contract)) != ((lhs.ndim - 1,), (0,)) or any(map(len, batch)) or rhs.ndim != 2:
+        raise UserError(
+            f"bfloat16 products are made for dense layers, [..., k] times [k, n]; got {lhs.shape} times {rhs.shape} "
+            f"with dimension numbers {dimension_numbers}.  Leave --precision at float32 for this model."
+        )
+    rows = lhs.reshape(-1, lhs.shape[-1])
+    return _matmul(rows, rhs, native_bfloat16()).reshape(*lhs.shape[:-1], rhs.shape[-1])
+
+
+def round_to_bfloat16(x: Array) -> Array:
+    """Round to the nearest bfloat16 and keep the dtype."""
+    return lax.reduce_precision(x, exponent_bits=8, mantissa_bits=7)

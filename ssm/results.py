@@ -1,0 +1,279 @@
+"""One folder a run: its configuration, its environment, every seed's history, and the summary made from them.
+
+    NAME/config.json        the resolved configuration, without seeds and paths: the run's identity
+    NAME/environment.json   [{"environment": ..., "seeds": [...]}]: later seeds may be another machine's
+    NAME/history.csv        long format, one row per seed and epoch
+    NAME/summary.json       the statistics, and the list of the finished seeds: written last
+    NAME/masks/seed-0003.npz
+
+A seed is finished once summary.json names it. Whatever else a crash leaves behind is dropped on reopening.
+Shares are 0..1 in every file; per cent is for printing.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ssm.errors import UserError
+from ssm.files import plain, read_json, write_json
+from ssm.history import Row, read_history, write_history
+from ssm.maskfile import save_masks
+from ssm.statistics import interval
+
+
+def config_hash(config: Mapping[str, Any]) -> str:
+    """Return ten hex digits of the SHA-256 of a configuration's canonical JSON, whatever its keys' order."""
+    canonical = json.dumps(plain(config), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()[:10]
+
+
+def run_name(config: Mapping[str, Any]) -> str:
+    """Return the run's folder name, MODEL-METHOD-INIT-HASH, from a configuration without seeds and paths."""
+    return f"{config['model']}-{config['method']}-{config['init']}-{config_hash(config)}"
+
+
+def mask_path(folder: str | os.PathLike[str], seed: int) -> Path:
+    """Return where a run's folder keeps the final masks of one seed."""
+    return Path(folder) / "masks" / f"seed-{seed:04d}.npz"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A run's folder, opened by `open_run`; its state is what the files say, read anew each time."""
+
+    folder: Path
+    config: Mapping[str, Any]
+    environment: Mapping[str, Any]
+    source: str
+    weights: int | None
+
+    def summary(self) -> dict[str, Any] | None:
+        """Return what summary.json says; None before the first seed is finished."""
+        return read_summary(self.folder) if (self.folder / "summary.json").exists() else None
+
+    def finished_seeds(self) -> list[int]:
+        """Return the seeds that need not be run again, ascending: with a result, or failed."""
+        return _finished(self.summary())
+
+    def add_seeds(
+        self,
+        *,
+        history_rows: Sequence[Mapping[str, Any]],
+        finals: Sequence[Mapping[str, Any]],
+        masks: Mapping[int, Mapping[str, np.ndarray]] | None = None,
+    ) -> dict[str, Any]:
+        """Add finished seeds to the run and return the new summary; all of them are added, or none.
+
+        history_rows: one per seed and epoch: seed, epoch, train_loss, ...; all with the same keys.
+        finals: one per seed: seed, test_accuracy and remaining_weights (shares 0..1), and failed_epoch for
+            one that turned non-finite (else absent or None). A failed seed is finished, but in no statistics.
+        masks: by seed and layer, values in {-1, 0, 1}.
+
+        Seeds that are finished already, here or by another program meanwhile, stay as they are.
+
+        Raises:
+            ValueError: if a row belongs to no final, or a figure of a seed that did not fail is not finite.
+            OSError: if a file cannot be written.
+            UserError: if the files on disk are damaged.
+        """
+        strangers = {int(row["seed"]) for row in history_rows} - {int(final["seed"]) for final in finals}
+        if strangers:
+            raise ValueError(f"history rows of seeds without a final entry: {sorted(strangers)}")
+        for final in finals:
+            figures = final["test_accuracy"], final["remaining_weights"]
+            if final.get("failed_epoch") is None and not np.isfinite(figures).all():
+                raise ValueError(f"seed {final['seed']} is not marked as failed, but has figures {figures}")
+        with _locked(self.folder):
+            before = self.summary()
+            known = set(_finished(before))
+            new = {int(final["seed"]): final for final in finals if int(final["seed"]) not in known}
+            rows = [row for row in self._history() if row["seed"] in known]
+            added = [row for row in history_rows if int(row["seed"]) in new]
+            if rows and added and set(rows[0]) != set(added[0]):
+                raise UserError(
+                    f"{self.folder / 'history.csv'} has other columns: it's another version's run"
+                )
+            rows = sorted([*rows, *map(dict, added)], key=lambda row: (int(row["seed"]), int(row["epoch"])))
+            for seed, layers in (masks or {}).items():
+                if seed in new:
+                    save_masks(mask_path(self.folder, seed), layers)
+            write_history(self.folder / "history.csv", rows)
+            self._note_environment(sorted(new))
+            # Last: until it names a seed, that isn't finished, and all of the above is dropped or replaced.
+            summary = self._summarise(before, new, rows)
+            write_json(self.folder / "summary.json", summary)
+        return plain(summary)
+
+    def _history(self) -> list[Row]:
+        path = self.folder / "history.csv"
+        return read_history(path) if self.finished_seeds() or path.exists() else []
+
+    def _note_environment(self, seeds: list[int]) -> None:
+        path = self.folder / "environment.json"
+        environment = plain(self.environment)
+        entries = read_json(path) if path.exists() else []
+        try:
+            for entry in entries:
+                entry["seeds"] = [seed for seed in entry["seeds"] if seed not in seeds]
+            entry = next((entry for entry in entries if entry["environment"] == environment), None)
+        except (KeyError, TypeError) as error:
+            raise UserError(f"{path} is damaged: not the environments of a run ({error!r})") from error
+        if entry is None:
+            entry = {"environment": environment, "seeds": []}
+            entries.append(entry)
+        entry["seeds"] = sorted([*entry["seeds"], *seeds])
+        # One that no seed came from says nothing, unless it's all there is.
+        write_json(path, [one for one in entries if one["seeds"]] or [entry])
+
+    def _summarise(
+        self,
+        before: Mapping[str, Any] | None,
+        new: Mapping[int, Mapping[str, Any]],
+        rows: Sequence[Mapping[str, Any]],
+    ) -> dict[str, Any]:
+        failed = {entry["seed"]: entry["epoch"] for entry in before["failed"]} if before else {}
+        failed |= {
+            seed: final["failed_epoch"]
+            for seed, final in new.items()
+            if final.get("failed_epoch") is not None
+        }
+        statistics = {}
+        for name in ("test_accuracy", "remaining_weights"):
+            values: dict[int, float] = {}
+            if before:
+                values |= {int(seed): value for seed, value in before[name]["values"].items()}
+            values |= {seed: float(final[name]) for seed, final in new.items() if seed not in failed}
+            statistics[name] = _statistics(values)
+        seconds = [row["seconds"] for row in rows if "seconds" in row]
+        sources = before["source"].split("; ") if before and before["source"] else []
+        config = self.config
+        return {
+            **{key: config.get(key) for key in ("model", "method", "init", "preset", "dataset")},
+            "source": "; ".join([*sources, *([self.source] if self.source not in (*sources, "") else [])]),
+            "epochs": config.get("epochs"),
+            "runs": len(statistics["test_accuracy"]["values"]),
+            "weights": self.weights if self.weights is not None else (before or {}).get("weights"),
+            "test_accuracy": statistics["test_accuracy"],
+            "remaining_weights": statistics["remaining_weights"],
+            "seconds_per_epoch_and_seed": {
+                "mean": float(np.mean(seconds)) if seconds else None,
+                "median": float(np.median(seconds)) if seconds else None,
+            },
+            "failed": [{"seed": seed, "epoch": epoch} for seed, epoch in sorted(failed.items())],
+        }
+
+
+def open_run(
+    root: str | os.PathLike[str],
+    *,
+    config: Mapping[str, Any],
+    environment: Mapping[str, Any],
+    source: str = "",
+    weights: int | None = None,
+) -> Run:
+    """Make or reopen a run's folder under `root`, named by `run_name`, and drop what a crash left half done.
+
+    config: the resolved configuration without seeds and paths; its model, method, init, preset, dataset and
+        epochs go into the summary.
+    environment: versions, device, precision, git commit.
+    source: where the data came from.
+    weights: how many the model has.
+
+    Raises:
+        UserError: if the folder cannot be written, holds another configuration, or is damaged.
+    """
+    folder = Path(root) / run_name(config)
+    run = Run(folder=folder, config=plain(config), environment=environment, source=source, weights=weights)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with _locked(folder):
+            _check_config(folder / "config.json", run.config)
+            for litter in [*folder.glob(".*.tmp"), *folder.glob("masks/.*.tmp")]:
+                litter.unlink()
+            finished = set(run.finished_seeds())
+            rows = run._history()
+            if any(row["seed"] not in finished for row in rows):
+                write_history(folder / "history.csv", [row for row in rows if row["seed"] in finished])
+            run._note_environment([])
+    except OSError as error:
+        raise UserError(
+            f"{folder} cannot be written: {error.strerror or error}; choose another --out"
+        ) from error
+    return run
+
+
+def _check_config(path: Path, config: Mapping[str, Any]) -> None:
+    if not path.exists():
+        write_json(path, config)
+        return
+    found = read_json(path)
+    if found != config:
+        keys = sorted(set(found) | set(config)) if isinstance(found, dict) else []
+        other = [key for key in keys if key not in found or key not in config or found[key] != config[key]]
+        raise UserError(
+            f"{path} holds another configuration ({', '.join(other) or 'not a mapping'} differ): "
+            "move that folder away, or choose another --out"
+        )
+
+
+def read_summary(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read the summary of a run's folder, its own or a published one.
+
+    Raises:
+        UserError: naming the file, if it is missing or damaged, or no run's summary.
+    """
+    path = Path(folder) / "summary.json"
+    summary = read_json(path)
+    try:
+        for name in ("test_accuracy", "remaining_weights"):
+            for key in ("mean", "q05", "q95", "std"):
+                _ = summary[name][key]
+            _ = {int(seed): float(value) for seed, value in summary[name]["values"].items()}
+        _ = [(int(entry["seed"]), int(entry["epoch"])) for entry in summary["failed"]]
+        _ = [
+            summary[key]
+            for key in ("model", "method", "init", "preset", "dataset", "source", "epochs", "weights")
+        ]
+        _ = summary["seconds_per_epoch_and_seed"]["median"], int(summary["runs"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UserError(f"{path} is damaged: not the summary of a run ({error!r})") from error
+    return summary
+
+
+def _finished(summary: Mapping[str, Any] | None) -> list[int]:
+    if summary is None:
+        return []
+    return sorted(
+        [*map(int, summary["test_accuracy"]["values"]), *(entry["seed"] for entry in summary["failed"])]
+    )
+
+
+def _statistics(values: Mapping[int, float]) -> dict[str, Any]:
+    found = (
+        interval(list(values.values()))._asdict() if values else dict.fromkeys(("mean", "q05", "q95", "std"))
+    )
+    return {**found, "values": dict(sorted(values.items()))}
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the folder, so that two programs that add seeds to one run at once don't lose each other's."""
+    try:
+        import fcntl
+    except ImportError:  # Windows: one program at a time is the user's care
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # some network file systems have no locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,60 @@
+"""A whole run: the seeds that are missing, group by group, each group saved as it ends."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import jax
+
+from ssm.config import Config
+from ssm.data import Dataset
+from ssm.devices import environment, seed_loop
+from ssm.epoch import SeedLoop
+from ssm.estimate import count_masked
+from ssm.progress import reporter
+from ssm.results import Run, open_run
+from ssm.train import make_trainer, train
+
+CPU_GROUP = 5  # seeds per device: a group that is lost to a crash costs minutes, and small groups cost no speed
+
+
+def default_group(seeds: int, devices: int) -> int:
+    """Return how many seeds are trained together: all of them, on a CPU at most five per device."""
+    return min(seeds, CPU_GROUP * devices) if jax.default_backend() == "cpu" else seeds
+
+
+def run_seeds(
+    config: Config,
+    dataset: Dataset,
+    seeds: Sequence[int],
+    *,
+    out: Path,
+    group: int | None = None,
+    loop: SeedLoop | None = None,
+) -> Run:
+    """Train the seeds that the configuration's folder under `out` does not hold yet, and return the run.
+
+    `group` seeds are trained together and saved together; the numbers do not depend on it.
+    """
+    devices = jax.devices()
+    loop = loop or seed_loop()
+    where = environment(precision=config.precision, seed_loop=loop)
+    run = open_run(out, config=config.as_dict(), environment=where, source=dataset.source)
+    missing = [seed for seed in seeds if seed not in set(run.finished_seeds())]
+    if not missing:
+        return run
+    devices = devices[: len(missing)]
+    group = group or default_group(len(missing), len(devices))
+    trainer = make_trainer(config, dataset, devices=devices, loop=loop)
+    run = open_run(
+        out,
+        config=config.as_dict(),
+        environment=where,
+        source=dataset.source,
+        weights=count_masked(trainer.net, jax.numpy.zeros((1, *dataset.train_images.shape[1:]))),
+    )
+    groups = [missing[start : start + group] for start in range(0, len(missing), group)]
+    with reporter(groups=len(groups), epochs=config.epochs) as report:
+        for members in groups:
+            result = train(trainer, members, report)
+            run.add_seeds(history_rows=result.history, finals=result.finals, masks=result.masks)
+    return run

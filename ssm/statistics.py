@@ -1,0 +1,65 @@
+"""What is said of a sample of runs: mean and 5 %/95 % quantiles, as in the paper, and Welch's t-test."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+_Z95 = 1.6448536269514722
+"""The standard normal distribution's 95 % quantile."""
+
+
+class Interval(NamedTuple):
+    """A sample's mean, 5 % and 95 % quantiles, and standard deviation (n - 1; None for one value)."""
+
+    mean: float
+    q05: float
+    q95: float
+    std: float | None
+
+
+def interval(values: Sequence[float] | np.ndarray) -> Interval:
+    """Sum up a sample of shape (n,); quantiles interpolate linearly.
+
+    Raises:
+        ValueError: for an empty sample.
+    """
+    sample = np.asarray(values, np.float64)
+    if sample.size == 0:
+        raise ValueError("no values to sum up")
+    q05, q95 = np.quantile(sample, [0.05, 0.95], method="linear")
+    std = float(sample.std(ddof=1)) if sample.size > 1 else None
+    return Interval(float(sample.mean()), float(q05), float(q95), std)
+
+
+def std_from_quantiles(q05: float, q95: float) -> float:
+    """Estimate a standard deviation from 5 % and 95 % quantiles, as if the sample were normal; in their unit.
+
+    The paper prints nothing else of its runs' spread, and rounds it: say "estimate" wherever this enters.
+    """
+    return (q95 - q05) / (2 * _Z95)
+
+
+def welch(values: Sequence[float] | np.ndarray, other: Sequence[float] | np.ndarray) -> float | None:
+    """Return the two-sided p of Welch's t-test that two samples, shapes (n,) and (m,), have the same mean.
+
+    None where it is undefined: see `welch_from_summary`.
+    """
+    if len(values) == 0 or len(other) == 0:
+        return None
+    left, right = interval(values), interval(other)
+    return welch_from_summary(left.mean, left.std, len(values), right.mean, right.std, len(other))
+
+
+def welch_from_summary(
+    mean1: float, std1: float | None, n1: int, mean2: float, std2: float | None, n2: int
+) -> float | None:
+    """Return the two-sided p of Welch's t-test from both samples' mean, standard deviation (n - 1) and size.
+
+    None where it is undefined: a spread unknown (None), fewer than two values on a side, or no spread at all.
+    """
+    if std1 is None or std2 is None or n1 < 2 or n2 < 2 or (std1 == 0 and std2 == 0):
+        return None
+    from scipy.stats import ttest_ind_from_stats  # half a second, which most callers need not wait for
+
+    return float(ttest_ind_from_stats(mean1, std1, n1, mean2, std2, n2, equal_var=False).pvalue)

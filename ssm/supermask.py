@@ -1,0 +1,137 @@
+"""The wrapper that masks any Flax module: frozen kernels, scores as params."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import jax
+from flax import linen as nn
+from flax.core import meta
+from flax.core.scope import subtract_filters
+from flax.traverse_util import flatten_dict, unflatten_dict
+from jax import Array
+
+from ssm import initializers, learners, thresholds
+from ssm.errors import UserError
+from ssm.learners import Learner, Thresholds
+
+Tree = Mapping[str, Any]
+OWN = ("params", "frozen")  # collections that the wrapper manages; all others belong to the wrapped module
+
+
+def effective_weights(learner: Learner, frozen: Tree, params: Tree) -> dict[str, Any]:
+    """Return the plain params of the wrapped module: its kernels masked, its other parameters as they are.
+
+    `frozen` and `params` are the two collections of one `Supermask`.  Every operation is elementwise, so frozen
+    kernels may also be scalars that broadcast against their scores (see `ssm.gauge`).
+    """
+    kernels, scores = flatten_dict(frozen["net"]), flatten_dict(params.get("net", {}))
+    weights = kernels | scores  # parameters without thresholds are used as they are, frozen or trained
+    for path, layer in layer_thresholds(frozen).items():
+        weights[path] = learner.weight(kernels[path], scores[path], layer)
+    return unflatten_dict(weights)
+
+
+def layer_thresholds(frozen: Tree) -> dict[tuple[str, ...], Thresholds]:
+    """Return the thresholds of every masked kernel by its path in the params of the wrapped module."""
+    lower, upper = flatten_dict(frozen["lower"]), flatten_dict(frozen["upper"])
+    return {path: Thresholds(lower[path], upper[path]) for path in lower}
+
+
+def masks(learner: Learner, frozen: Tree, params: Tree) -> dict[str, Array]:
+    """Return every kernel's mask by its path, such as `Dense_0/kernel`, in the scores' shapes and dtypes."""
+    scores = flatten_dict(params["net"])
+    return {
+        "/".join(path): learner.mask(scores[path], layer) for path, layer in layer_thresholds(frozen).items()
+    }
+
+
+class Supermask(nn.Module):
+    """Masks `module`: its kernels are frozen as initialised, and scores that choose a mask are trained instead.
+
+    Called as `module` is, and returns what it returns.  Variables:
+
+    - `frozen`: `net` (the kernels, and the other parameters where `others="frozen"`), `lower` and `upper`
+      (each masked kernel's thresholds, fixed after initialisation);
+    - `params`: `net` (each masked kernel's scores, and the other parameters where `others="trained"`);
+    - whatever else `module` keeps (batch statistics, caches, sown values) under `net` in its own collection.
+
+    Keys of the names `module` asks for (`dropout`, say) pass through.  A parameter is masked where its name is in
+    `kernels`; biases, scales and the like are not.
+
+    Options: `learner` (`ssm.learners`), `threshold` (a rule of `ssm.thresholds`), `score_init`, `kernel_init` (None
+    keeps the kernels that the module draws itself), `kernels`, `others`.
+    Raises UserError at initialisation when the module has no parameter to mask.
+    """
+
+    module: nn.Module
+    learner: Learner = learners.signed
+    threshold: Callable[..., tuple[Array, Array]] = thresholds.absolute(0.01)
+    score_init: Callable[..., Array] = initializers.uniform(initializers.xavier())
+    kernel_init: Callable[..., Array] | None = None
+    kernels: tuple[str, ...] = ("kernel", "embedding")
+    others: Literal["frozen", "trained"] = "frozen"
+
+    @nn.compact
+    def __call__(self, *args, **kwargs):
+        module = self.module.clone(parent=None, name=None)
+        initialising = not self.has_variable("frozen", "net")
+        if initialising:
+            self._initialise(module, args, kwargs)
+        frozen = {name: self.get_variable("frozen", name) for name in ("net", "lower", "upper")}
+        params = {"net": self.get_variable("params", "net", {})}
+        variables = {name: tree["net"] for name, tree in self.variables.items() if name not in OWN and "net" in tree}
+        mutable = subtract_filters(self.scope.mutable, set(OWN))
+        weights = effective_weights(self.learner, frozen, params)
+        result = module.apply(
+            variables | {"params": weights}, *args, rngs=self._keys(), mutable=mutable, **kwargs
+        )
+        if mutable is False:
+            return result
+        output, changed = result
+        if not initialising:  # initialisation leaves batch statistics and caches at their first values
+            for name, tree in changed.items():
+                self.put_variable(name, "net", tree)
+        return output
+
+    def weights(self, variables: Tree) -> dict[str, Any]:
+        """Return plain params for the wrapped module, with which it computes the masked net's output."""
+        return effective_weights(self.learner, variables["frozen"], variables["params"])
+
+    def masks(self, variables: Tree) -> dict[str, Array]:
+        """Return every kernel's mask by its path, such as `Dense_0/kernel`."""
+        return masks(self.learner, variables["frozen"], variables["params"])
+
+    def _keys(self) -> dict[str, Array]:
+        return {name: self.make_rng(name) for name in self.scope.rngs}
+
+    def _initialise(self, module: nn.Module, args, kwargs) -> None:
+        if not self.is_mutable_collection("frozen"):
+            raise UserError(
+                f"a Supermask of {type(module).__name__} was applied without its `frozen` collection: pass all the "
+                "variables that `init` returned, not `params` alone."
+            )
+        variables = dict(module.init(self._keys(), *args, **kwargs))
+        found = flatten_dict(meta.unbox(variables.pop("params", {})))
+        chosen = [path for path in sorted(found) if path[-1] in self.kernels]
+        if not chosen:
+            names = ", ".join(sorted({path[-1] for path in found})) or "none"
+            raise UserError(
+                f"{type(module).__name__} has no parameter to mask: wanted one named "
+                f"{' or '.join(self.kernels)}, found {names}.  Name them in `kernels`."
+            )
+        kernel_key, score_key = self.make_rng("params"), self.make_rng("params")
+        scores, lower, upper = {}, {}, {}
+        for index, path in enumerate(chosen):
+            if self.kernel_init is not None:
+                key = jax.random.fold_in(kernel_key, index)
+                found[path] = self.kernel_init(key, found[path].shape, found[path].dtype)
+            key = jax.random.fold_in(score_key, index)
+            scores[path] = self.learner.scores(key, found[path], self.score_init)
+            lower[path], upper[path] = self.threshold(scores[path])
+        rest = {path: found.pop(path) for path in list(found) if path not in scores}
+        frozen, trained = (found | rest, scores) if self.others == "frozen" else (found, scores | rest)
+        for name, tree in (("net", frozen), ("lower", lower), ("upper", upper)):
+            self.put_variable("frozen", name, unflatten_dict(tree))
+        self.put_variable("params", "net", unflatten_dict(trained))
+        for name, tree in variables.items():
+            self.put_variable(name, "net", tree)

@@ -1,0 +1,50 @@
+"""The ternary and the binary mask as pure functions of scores, with a straight-through gradient."""
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float
+
+
+@jax.custom_vjp
+def ternarize(
+    scores: Float[Array, "..."], lower: Float[ArrayLike, "..."], upper: Float[ArrayLike, "..."]
+) -> Float[Array, "..."]:
+    """Return the signed Supermask of scores: -1 at or below `lower`, +1 at or above `upper`, 0 between.
+
+    `scores` has any shape and float dtype, and the mask has the same; `lower` <= `upper` broadcast
+    against it and are ordinary traced arguments.  A NaN score gives a NaN mask, never a silent -1, 0
+    or 1: the loss of that net turns NaN too, so whoever watches it notices.  Where both thresholds hold
+    (`lower` == `upper`), +1 wins.  Backward: the identity to the scores (straight through), zero to
+    the thresholds.  Source: equation 1 of the paper.
+    """
+    # `scores != scores` keeps a NaN; everything else between the thresholds is 0.
+    hidden = jnp.where(scores != scores, scores, jnp.zeros_like(scores))
+    one = jnp.ones_like(scores)
+    return jnp.where(scores >= upper, one, jnp.where(scores <= lower, -one, hidden))  # eq. 1
+
+
+@jax.custom_vjp
+def binarize(scores: Float[Array, "..."], upper: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
+    """Return the binary Supermask of scores: 1 above `upper`, else 0.
+
+    Shapes, dtypes, NaN and gradient are those of `ternarize`; the comparison is strict, as in the authors' program
+    (figure bin_mask_comparison of the paper).
+    """
+    hidden = jnp.where(scores != scores, scores, jnp.zeros_like(scores))
+    return jnp.where(scores > upper, jnp.ones_like(scores), hidden)
+
+
+def _straight_through(function):
+    def forward(scores, *thresholds):
+        return function(scores, *thresholds), len(thresholds)
+
+    def backward(count, cotangent):
+        return (cotangent, *([None] * count))  # None is a zero cotangent
+
+    function.defvjp(forward, backward)
+
+
+_straight_through(ternarize)
+_straight_through(binarize)

@@ -1,0 +1,154 @@
+"""Training a group of seeds: the loop over epochs on the host, and the records it makes."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ssm import build, gauge, metrics, optim
+from ssm.config import Config
+from ssm.data import Dataset
+from ssm.epoch import Info, Program, SeedLoop, State, make_program
+from ssm.supermask import Supermask
+
+Row = dict[str, Any]
+
+
+class Progress(NamedTuple):
+    """What a caller is told after each epoch of a group."""
+
+    seeds: Sequence[int]
+    epoch: int
+    rows: Sequence[Row]  # this epoch's, of the seeds that are still finite
+    seconds: float  # wall time of the epoch for the whole group
+
+
+class Result(NamedTuple):
+    """What a group of seeds ends with; `masks` and `params` are those of the seeds that stayed finite."""
+
+    history: list[Row]
+    finals: list[Row]  # per seed: seed, test_accuracy, remaining_weights, failed_epoch (None if it stayed finite)
+    masks: dict[int, dict[str, np.ndarray]]
+    params: dict[int, Any]
+
+
+class Trainer(NamedTuple):
+    """A configuration made ready: the net, its compiled program, and its data on the devices."""
+
+    config: Config
+    net: Supermask
+    program: Program
+    train: build.Split
+    test: build.Split
+    order: Any
+    samples: int
+    devices: int
+
+
+def make_trainer(
+    config: Config, dataset: Dataset, *, devices: Sequence[jax.Device] | None = None, loop: SeedLoop | None = None
+) -> Trainer:
+    """Return a trainer whose groups of seeds are spread evenly over `devices` (all by default).
+
+    `loop` says how a device runs its seeds; by default one after another on a CPU, else vectorised.
+    """
+    devices = list(devices or jax.devices())
+    net = build.build(config, classes=dataset.classes)
+    train = build.split(dataset.train_images, dataset.train_labels)
+    test = build.split(dataset.test_images, dataset.test_labels)
+    example = jnp.zeros((1, *dataset.train_images.shape[1:]))
+    frozen = jax.jit(net.init)(build.seed_key(0), example)["frozen"]
+    program = make_program(
+        net,
+        config,
+        example,
+        gauge=gauge.holds(net.learner, frozen),
+        loop=loop or ("map" if devices[0].platform == "cpu" else "vmap"),
+        devices=devices,
+    )
+    order = build.fixed_order(len(dataset.train_labels)) if config.order == "fixed" else None
+    shared = program.share((train, test, order))
+    return Trainer(config, net, program, *shared, samples=len(dataset.train_labels), devices=len(devices))
+
+
+def schedule(config: Config, epoch: int, steps: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the learning rate and weight decay of every step of an epoch (counted from 0), float32 [steps] each."""
+    step = np.arange(epoch * steps, (epoch + 1) * steps)
+    factor = np.asarray(
+        optim.exponential(step, rate=config.decay_rate, steps=config.decay_steps, staircase=config.staircase)
+    )
+    return np.float32(config.learning_rate) * factor, np.float32(config.weight_decay) * factor
+
+
+def train(trainer: Trainer, seeds: Sequence[int], report: Callable[[Progress], None] = lambda progress: None) -> Result:
+    """Train a group of seeds to the end; a seed's numbers don't depend on the others in the group.
+
+    A seed whose loss or scores turn non-finite is set aside with its epoch: it has no further rows and no masks.
+    """
+    config, program = trainer.config, trainer.program
+    steps = build.steps_per_epoch(trainer.samples, config.batch_size)
+    padded = list(seeds) + [seeds[-1]] * (-len(seeds) % trainer.devices)  # the copies are never reported
+    keys = program.place(np.asarray(padded, np.uint32))
+    state = program.start(keys)
+    history: list[Row] = []
+    failed: dict[int, int] = {}
+    for epoch in range(config.epochs):
+        started = time.perf_counter()
+        learning_rates, weight_decays = schedule(config, epoch, steps)
+        state, info = program.epoch(
+            state,
+            keys,
+            *program.share((np.uint32(epoch), learning_rates, weight_decays)),
+            trainer.order,
+            trainer.train,
+            trainer.test,
+        )
+        info = jax.device_get(info)  # waits for the epoch to end
+        seconds = time.perf_counter() - started
+        for index, seed in enumerate(seeds):
+            if not info.finite[index]:
+                failed.setdefault(seed, epoch + 1)
+        rows = [
+            _row(info, index, seed, epoch, seconds / len(seeds), learning_rates[0], weight_decays[0])
+            for index, seed in enumerate(seeds)
+            if seed not in failed
+        ]
+        history += rows
+        report(Progress(seeds, epoch + 1, rows, seconds))
+        if len(failed) == len(set(seeds)):
+            break
+    return _result(program, state, seeds, history, failed)
+
+
+def _row(info: Info, index: int, seed: int, epoch: int, seconds: float, learning_rate, weight_decay) -> Row:
+    scores = {name: float(getattr(info, name)[index]) for name in Info._fields[:4]}
+    layers = metrics.shares(info.layers, index)
+    rest = {"seconds": seconds, "learning_rate": float(learning_rate), "weight_decay": float(weight_decay)}
+    total = {name: layers.pop(name) for name in ("remaining_weights", "flips")}
+    return {"seed": seed, "epoch": epoch + 1, **scores, **total, **rest, **layers}
+
+
+def _result(
+    program: Program, state: State, seeds: Sequence[int], history: list[Row], failed: dict[int, int]
+) -> Result:
+    masks, params = jax.device_get(program.finish(state))
+    last = {row["seed"]: row for row in history}
+    finals = [
+        {
+            "seed": seed,
+            "test_accuracy": last[seed]["test_accuracy"] if seed in last else float("nan"),
+            "remaining_weights": last[seed]["remaining_weights"] if seed in last else float("nan"),
+            "failed_epoch": failed.get(seed),
+        }
+        for seed in seeds
+    ]
+    whole = {seed: index for index, seed in enumerate(seeds) if seed not in failed}
+    return Result(
+        history,
+        finals,
+        {seed: {name: mask[index] for name, mask in masks.items()} for seed, index in whole.items()},
+        {seed: jax.tree.map(lambda leaf, i=index: leaf[i], params) for seed, index in whole.items()},
+    )

@@ -1,0 +1,49 @@
+import math
+
+import pytest
+
+from ssm.statistics import interval, std_from_quantiles, welch, welch_from_summary
+
+
+def test_interval_of_known_values():
+    found = interval([0.0, 1.0, 2.0, 3.0, 4.0])
+    assert found == pytest.approx((2.0, 0.2, 3.8, math.sqrt(2.5)))
+
+
+def test_interval_of_one_value_has_no_spread():
+    assert interval([3.0]) == (3.0, 3.0, 3.0, None)
+
+
+def test_interval_of_nothing_is_refused():
+    with pytest.raises(ValueError, match="no values"):
+        interval([])
+
+
+def test_std_from_the_quantiles_of_a_standard_normal():
+    assert std_from_quantiles(-1.6448536, 1.6448536) == pytest.approx(1.0, rel=1e-7)
+    assert std_from_quantiles(97.3, 97.7) == pytest.approx(0.1216, abs=1e-4)
+
+
+def test_welch_by_hand():
+    # Two samples of two: variances 2 and 8, standard error sqrt(1 + 4), t = 5 / sqrt(5),
+    # degrees of freedom 25 / (1 + 16) = 25/17.
+    from scipy.stats import t
+
+    expected = 2 * t.sf(math.sqrt(5), 25 / 17)
+    assert welch([0.0, 2.0], [4.0, 8.0]) == pytest.approx(expected)
+    assert welch_from_summary(1.0, math.sqrt(2), 2, 6.0, math.sqrt(8), 2) == pytest.approx(expected)
+
+
+def test_welch_published_example():
+    # Three samples' pairs from the article "Welch's t-test" on Wikipedia, example 1: p = 0.021.
+    a = [27.5, 21.0, 19.0, 23.6, 17.0, 17.9, 16.9, 20.1, 21.9, 22.6, 23.1, 19.6, 19.0, 21.7, 21.4]
+    b = [27.1, 22.0, 20.8, 23.4, 23.4, 23.5, 25.8, 22.0, 24.8, 20.2, 21.9, 22.1, 22.9, 20.5, 24.4]
+    assert welch(a, b) == pytest.approx(0.021, abs=5e-4)
+
+
+def test_welch_without_a_known_spread_says_nothing():
+    assert welch([1.0], [1.0, 2.0]) is None
+    assert welch([], [1.0, 2.0]) is None
+    assert welch([1.0, 1.0], [1.0, 1.0]) is None
+    assert welch_from_summary(1.0, None, 5, 1.0, 0.1, 5) is None
+    assert welch([1.0, 1.0], [1.0, 2.0]) is not None
