@@ -1,8 +1,8 @@
 """Train signed Supermasks (or binary ones, or the dense baseline), many seeds at once, and print the paper's row beside.
 
-    python experiments/train.py --model=fcn                     5 seeds, the model's own data if it is at hand
-    python experiments/train.py --model=fcn --dataset=mnist --seeds=50
-    python experiments/train.py --model=fcn --preset=paper --dry-run
+python experiments/train.py --model=fcn                     5 seeds, the model's own data if it is at hand
+python experiments/train.py --model=fcn --dataset=mnist --seeds=50
+python experiments/train.py --model=fcn --preset=paper --dry-run
 """
 
 import sys
@@ -83,7 +83,18 @@ class Options:
     """Print the resolved configuration, counts, memory and time, and stop."""
 
 
-ELSEWHERE = ("model", "method", "preset", "dataset", "data_dir", "seeds", "out", "group", "seed_loop", "dry_run")
+ELSEWHERE = (
+    "model",
+    "method",
+    "preset",
+    "dataset",
+    "data_dir",
+    "seeds",
+    "out",
+    "group",
+    "seed_loop",
+    "dry_run",
+)
 
 
 def main(options: Options) -> None:
@@ -107,7 +118,10 @@ def main(options: Options) -> None:
         overrides={name: value for name, value in vars(options).items() if name not in ELSEWHERE},
     )
     print(f"data: {dataset.source}")
-    print("configuration: " + ", ".join(f"{name}={value}" for name, value in config.as_dict().items()), flush=True)
+    print(
+        "configuration: " + ", ".join(f"{name}={value}" for name, value in config.as_dict().items()),
+        flush=True,
+    )
     if options.dry_run:
         say_needs(config, dataset, len(seeds), options.group)
         return

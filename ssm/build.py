@@ -36,7 +36,11 @@ def split(images: np.ndarray, labels: np.ndarray) -> Split:
 
 
 def _initializer(config: Config, scale: str, distribution: str) -> Initializer:
-    options = {"paper_formula": {"p0": config.p0}, "he": {"factor": config.factor}, "elus": {"factor": config.factor}}
+    options = {
+        "paper_formula": {"p0": config.p0},
+        "he": {"factor": config.factor},
+        "elus": {"factor": config.factor},
+    }
     return initializers.by_name(scale, distribution, **options.get(scale, {}))
 
 

@@ -128,5 +128,7 @@ def parse_seeds(text: str) -> list[int]:
     except ValueError:
         seeds = []
     if not seeds or min(seeds) < 0 or max(seeds) >= 2**31:
-        raise UserError(f"--seeds={text} names no seeds; write 50 (0 to 49), 10:20 (10 to 19) or 3,7 (those two).")
+        raise UserError(
+            f"--seeds={text} names no seeds; write 50 (0 to 49), 10:20 (10 to 19) or 3,7 (those two)."
+        )
     return sorted(set(seeds))

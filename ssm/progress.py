@@ -24,7 +24,9 @@ class Report(Protocol):
 def _text(told: Told) -> str:
     if not told.rows:
         return "no seed left"
-    accuracy, remaining = (np.mean([row[name] for row in told.rows]) for name in ("test_accuracy", "remaining_weights"))
+    accuracy, remaining = (
+        np.mean([row[name] for row in told.rows]) for name in ("test_accuracy", "remaining_weights")
+    )
     return f"accuracy {accuracy:.2%}, remaining weights {remaining:.2%}"
 
 
@@ -65,6 +67,10 @@ def _lines(total: int, epochs: int) -> Report:
         state["said"] = elapsed
         left = elapsed / state["done"] * (total - state["done"])
         seeds = f"seeds {told.seeds[0]}..{told.seeds[-1]}"
-        print(f"{seeds}, epoch {told.epoch}/{epochs}: {_text(told)}, {left:.0f} s left", file=sys.stderr, flush=True)
+        print(
+            f"{seeds}, epoch {told.epoch}/{epochs}: {_text(told)}, {left:.0f} s left",
+            file=sys.stderr,
+            flush=True,
+        )
 
     return report

@@ -79,7 +79,9 @@ class Supermask(nn.Module):
             self._initialise(module, args, kwargs)
         frozen = {name: self.get_variable("frozen", name) for name in ("net", "lower", "upper")}
         params = {"net": self.get_variable("params", "net", {})}
-        variables = {name: tree["net"] for name, tree in self.variables.items() if name not in OWN and "net" in tree}
+        variables = {
+            name: tree["net"] for name, tree in self.variables.items() if name not in OWN and "net" in tree
+        }
         mutable = subtract_filters(self.scope.mutable, set(OWN))
         weights = effective_weights(self.learner, frozen, params)
         result = module.apply(

@@ -30,7 +30,9 @@ class Result(NamedTuple):
     """What a group of seeds ends with; `masks` and `params` are those of the seeds that stayed finite."""
 
     history: list[Row]
-    finals: list[Row]  # per seed: seed, test_accuracy, remaining_weights, failed_epoch (None if it stayed finite)
+    finals: list[
+        Row
+    ]  # per seed: seed, test_accuracy, remaining_weights, failed_epoch (None if it stayed finite)
     masks: dict[int, dict[str, np.ndarray]]
     params: dict[int, Any]
 
@@ -49,7 +51,11 @@ class Trainer(NamedTuple):
 
 
 def make_trainer(
-    config: Config, dataset: Dataset, *, devices: Sequence[jax.Device] | None = None, loop: SeedLoop | None = None
+    config: Config,
+    dataset: Dataset,
+    *,
+    devices: Sequence[jax.Device] | None = None,
+    loop: SeedLoop | None = None,
 ) -> Trainer:
     """Return a trainer whose groups of seeds are spread evenly over `devices` (all by default).
 
@@ -83,7 +89,9 @@ def schedule(config: Config, epoch: int, steps: int) -> tuple[np.ndarray, np.nda
     return np.float32(config.learning_rate) * factor, np.float32(config.weight_decay) * factor
 
 
-def train(trainer: Trainer, seeds: Sequence[int], report: Callable[[Progress], None] = lambda progress: None) -> Result:
+def train(
+    trainer: Trainer, seeds: Sequence[int], report: Callable[[Progress], None] = lambda progress: None
+) -> Result:
     """Train a group of seeds to the end; a seed's numbers don't depend on the others in the group.
 
     A seed whose loss or scores turn non-finite is set aside with its epoch: it has no further rows and no masks.

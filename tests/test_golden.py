@@ -20,8 +20,13 @@ TOLERANCE = 1e-5
 def variables(case):
     given = inputs(case)
     names = [f"Dense_{index}" for index in range(3)]
-    kernels = {name: {"kernel": jnp.asarray(weight)} for name, weight in zip(names, given.weights.values(), strict=True)}
-    scores = {name: {"kernel": jnp.asarray(score)} for name, score in zip(names, given.scores.values(), strict=True)}
+    kernels = {
+        name: {"kernel": jnp.asarray(weight)}
+        for name, weight in zip(names, given.weights.values(), strict=True)
+    }
+    scores = {
+        name: {"kernel": jnp.asarray(score)} for name, score in zip(names, given.scores.values(), strict=True)
+    }
     tau = {name: {"kernel": jnp.float32(case["tau"])} for name in names}
     frozen = {"net": kernels, "lower": jax.tree.map(jnp.negative, tau), "upper": tau}
     return frozen, {"net": scores if case["masked"] else kernels}, given

@@ -119,13 +119,17 @@ def _fetch(
 def _transfer(url: str, path: pathlib.Path, stop: threading.Event, connect: float) -> None:
     from pooch import HTTPDownloader  # late: only a download needs it, and importing it takes time
 
-    get: Callable = HTTPDownloader(
-        progressbar=_show_progress(),
-        chunk_size=1 << 16,
-        timeout=(connect, READ_SECONDS),
-        allow_redirects=True,
-    )
-    with open(path, "wb") as file:
+    with open(path, "wb") as file, contextlib.ExitStack() as responses:
+
+        def close_later(response, **_) -> None:  # pooch leaves that of an error open
+            responses.callback(response.close)
+
+        get: Callable = HTTPDownloader(
+            progressbar=_show_progress(),
+            chunk_size=1 << 16,
+            timeout=(connect, READ_SECONDS),
+            hooks={"response": close_later},
+        )
         get(url, _Stoppable(file, stop), None)
 
 

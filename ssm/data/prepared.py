@@ -2,6 +2,7 @@
 
 import importlib.util
 import itertools
+import json
 import os
 import pathlib
 from typing import Any
@@ -63,6 +64,7 @@ def read_prepared(folder: pathlib.Path, *, name: str) -> Dataset:
         raise DataError(
             f"{folder}: reading it needs packages that are missing: pip install {' '.join(absent)}"
         )
+    _check_file_format(folder)
     import tensorflow_datasets as tfds  # late: takes half a second, and only prepared folders need it
 
     # What tfds.data_source(name, download=False) does, less the builder's code, which may want TensorFlow.
@@ -79,9 +81,9 @@ def read_prepared(folder: pathlib.Path, *, name: str) -> Dataset:
     if "train" not in splits or test is None:
         raise DataError(f"{folder}: splits are {', '.join(splits)}, expected train and test (or validation)")
     shape = features["image"].shape
-    if len(shape) != 3 or None in shape or features["image"].dtype != np.uint8:
+    if len(shape) != 3 or None in shape or features["image"].np_dtype != np.uint8:
         raise DataError(
-            f"{folder}: images are {features['image'].dtype} {shape}, expected uint8 of one size "
+            f"{folder}: images are {features['image'].np_dtype} {shape}, expected uint8 of one size "
             "[height, width, channels]. Prepare a resized copy of the set."
         )
 
@@ -96,10 +98,10 @@ def read_prepared(folder: pathlib.Path, *, name: str) -> Dataset:
     try:
         train_images, train_labels = read("train")
         test_images, test_labels = read(test)
-    except (NotImplementedError, ImportError, OSError, ValueError) as error:
+    except (RuntimeError, ImportError, OSError, ValueError) as error:
         raise DataError(
-            f"{folder}: can't be read without TensorFlow ({type(error).__name__}: {_first_line(error)}), "
-            "expected whole array_record files: prepare it again with file_format='array_record'"
+            f"{folder}: can't be read ({type(error).__name__}: {_first_line(error)}), "
+            "expected whole array_record files. Copy or prepare it again."
         ) from error
     names = tuple(features["label"].names)
     return Dataset(
@@ -112,6 +114,21 @@ def read_prepared(folder: pathlib.Path, *, name: str) -> Dataset:
         classes=len(names),
         class_names=names,
     )
+
+
+def _check_file_format(folder: pathlib.Path) -> None:
+    path = folder / "dataset_info.json"
+    try:
+        found = json.loads(path.read_text()).get("fileFormat", "tfrecord")
+    except (ValueError, AttributeError) as error:
+        raise DataError(
+            f"{path}: can't be read ({error}), expected JSON as tensorflow-datasets writes it"
+        ) from None
+    if found != "array_record":
+        raise DataError(
+            f"{folder}: prepared as {found}, which only TensorFlow reads; expected array_record. "
+            "Prepare it again with file_format='array_record'."
+        )
 
 
 def _version(folder: pathlib.Path) -> tuple[int, ...]:

@@ -33,7 +33,8 @@ def test_label_out_of_range(label):
     with pytest.raises(LabelRangeError) as error:
         make(test_labels=np.array([1, label], np.int32))
     assert str(error.value) == (
-        f"test part of made: by a test: label {label} at position 1 (1 of 2 are out of range), expected 0 to 1"
+        f"test part of made: by a test: label {label} at position 1 (1 of 2 are out of range), "
+        "expected 0 to 1"
     )
     assert isinstance(error.value, UserError)
 
@@ -48,7 +49,7 @@ def test_label_out_of_range(label):
         ({"train_labels": np.array([0, 1], np.int32)}, r"labels are int32 \[2\], expected int32 \[3\]"),
         (
             {"test_images": np.zeros((2, 2, 3, 1), np.uint8)},
-            r"test images are \[2, 3, 1\], expected \[2, 2",
+            r"images are \[2, 3, 1\], expected \[2, 2",
         ),
         ({"class_names": ("no",)}, "1 class names, expected one for each of 2"),
     ],

@@ -25,7 +25,7 @@ def example_images(count, seed):
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory):
-    """A set `tiny` of 7 + 5 images, prepared without TensorFlow (which only images that aren't encoded need)."""
+    """A set `tiny` of 7 + 5 images, prepared without TensorFlow (only raw arrays need it)."""
     import tensorflow_datasets as tfds
     from PIL import Image
 
@@ -162,9 +162,13 @@ def test_not_a_classification_set(copy):
 def test_other_file_format(copy):
     folder = copy / "tiny" / "1.0.0"
     edit(folder / "dataset_info.json", lambda facts: facts.update(fileFormat="tfrecord"))
-    for path in folder.glob("*array_record*"):
-        path.rename(folder / path.name.replace("array_record", "tfrecord"))
-    with pytest.raises(DataError, match=r"can't be read without TensorFlow .*file_format='array_record'"):
+    with pytest.raises(DataError, match=r"prepared as tfrecord, .* expected array_record"):
+        read_prepared(folder, name="tiny")
+    edit(folder / "dataset_info.json", lambda facts: facts.pop("fileFormat"))  # how older versions say it
+    with pytest.raises(DataError, match="prepared as tfrecord"):
+        read_prepared(folder, name="tiny")
+    (folder / "dataset_info.json").write_text("[]")
+    with pytest.raises(DataError, match=r"dataset_info\.json: can't be read .* expected JSON"):
         read_prepared(folder, name="tiny")
 
 

@@ -1,0 +1,66 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from ssm.optim import exponential, sgdw
+
+
+def run(rule_of, gradients, start=2.0):
+    params = jnp.float32(start)
+    state = rule_of(0).init(params)
+    for index, gradient in enumerate(gradients):
+        updates, state = rule_of(index).update(jnp.float32(gradient), state, params)
+        params = optax.apply_updates(params, updates)
+    return float(params)
+
+
+def test_decoupled_steps_by_hand():
+    # a1 = -0.1 * 1 = -0.1; v1 = 2 - 0.01 * 2 + 0.9 * -0.1 - 0.1 = 1.79
+    assert run(lambda i: sgdw(0.1, 0.01), [1.0]) == pytest.approx(1.79, rel=1e-6)
+    # a2 = 0.9 * -0.1 - 0.1 * 3 = -0.39; v2 = 1.79 - 0.0179 + 0.9 * -0.39 - 0.3 = 1.1211
+    assert run(lambda i: sgdw(0.1, 0.01), [1.0, 3.0]) == pytest.approx(1.1211, rel=1e-6)
+
+
+def test_learning_rate_is_inside_the_velocity():
+    # a1 = -0.1, a2 = 0.9 * a1 - 0.05 = -0.14: the first step's rate stays in the velocity.
+    rates = [0.1, 0.05]
+    plain = run(lambda i: sgdw(rates[i], 0.0, nesterov=False), [1.0, 1.0], start=0.0)
+    assert plain == pytest.approx(-0.1 - 0.14, rel=1e-6)
+
+
+def test_coupled_decay_is_the_l2_gradient():
+    # g + wd v = 1 + 0.02 = 1.02; v = 2 - 0.1 * 1.02 * 1.9 = 1.8062
+    assert run(lambda i: sgdw(0.1, 0.01, decay="coupled"), [1.0]) == pytest.approx(1.8062, rel=1e-6)
+
+
+def test_coupled_equals_optax_sgd_with_decayed_gradient():
+    ours = run(lambda i: sgdw(0.1, 0.01, decay="coupled"), [1.0, -2.0, 0.5])
+    theirs = optax.chain(optax.add_decayed_weights(0.01), optax.sgd(0.1, momentum=0.9, nesterov=True))
+    assert ours == pytest.approx(run(lambda i: theirs, [1.0, -2.0, 0.5]), rel=1e-6)
+
+
+def test_new_rates_do_not_recompile():
+    traces = 0
+
+    @jax.jit
+    def step(params, state, learning_rate, weight_decay):
+        nonlocal traces
+        traces += 1
+        updates, state = sgdw(learning_rate, weight_decay).update(params, state, params)
+        return optax.apply_updates(params, updates), state
+
+    params = jnp.ones(3)
+    state = sgdw(0.0, 0.0).init(params)
+    for rate in (0.1, 0.2, 0.3):
+        params, state = step(params, state, rate, rate / 10)
+    assert traces == 1
+
+
+def test_schedule_values():
+    steps = np.array([0, 9, 10, 19, 20])
+    np.testing.assert_allclose(exponential(steps, rate=0.5, steps=10), [1, 1, 0.5, 0.5, 0.25])
+    np.testing.assert_allclose(
+        exponential(np.array([0, 5, 10]), rate=0.25, steps=10, staircase=False), [1, 0.5, 0.25], rtol=1e-6
+    )

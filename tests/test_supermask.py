@@ -1,0 +1,240 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from flax import linen as nn
+from flax.traverse_util import flatten_dict
+
+from ssm import initializers, learners, thresholds
+from ssm.errors import UserError
+from ssm.optim import sgdw
+from ssm.supermask import Supermask
+
+KEY = jax.random.key(0)
+
+
+class Attention(nn.Module):
+    @nn.compact
+    def __call__(self, x):
+        return nn.MultiHeadDotProductAttention(num_heads=2, qkv_features=4)(x)
+
+
+class Norm(nn.Module):
+    @nn.compact
+    def __call__(self, x, train: bool = True):
+        x = nn.Conv(4, (3, 3))(x)
+        x = nn.BatchNorm(use_running_average=not train)(x)
+        x = nn.Dropout(0.5, deterministic=not train)(x)
+        self.sow("intermediates", "features", x)
+        return nn.Dense(3)(x.mean((1, 2)))
+
+
+class Twice(nn.Module):
+    @nn.compact
+    def __call__(self, x):
+        shared = nn.Dense(x.shape[-1])
+        return shared(jnp.tanh(shared(x)))
+
+
+MODULES = {
+    "dense": (nn.Dense(3), jnp.ones((2, 4))),
+    "conv": (nn.Conv(3, (3, 3)), jnp.ones((2, 5, 5, 2))),
+    "embed": (nn.Embed(7, 3), jnp.arange(4)),
+    "attention": (Attention(), jax.random.normal(KEY, (2, 3, 4))),
+    "gru": (nn.RNN(nn.GRUCell(3)), jax.random.normal(KEY, (2, 4, 3))),
+    "batch norm": (Norm(), jax.random.normal(KEY, (4, 6, 6, 1))),
+    "called twice": (Twice(), jnp.ones((2, 4))),
+}
+
+
+def start(module, x, **options):
+    net = Supermask(module, **options)
+    keys = {"params": KEY, "dropout": jax.random.key(1)}
+    return net, net.init(keys, x)
+
+
+def masked_names(tree):
+    return {path for path in flatten_dict(tree) if path[-1] in ("kernel", "embedding")}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_any_module_is_masked(name):
+    module, x = MODULES[name]
+    net, variables = start(module, x)
+    plain = module.init({"params": KEY, "dropout": KEY}, x)["params"]
+    # Every kernel has scores of its shape, and nothing else is trained: attention's 2-D biases are not kernels.
+    scores = flatten_dict(variables["params"]["net"])
+    assert set(scores) == masked_names(plain)
+    assert {path: leaf.shape for path, leaf in scores.items()} == {
+        path: leaf.shape for path, leaf in flatten_dict(plain).items() if path in scores
+    }
+    assert jax.tree.structure(variables["frozen"]["net"]) == jax.tree.structure(plain)
+    for mask in net.masks(variables).values():
+        assert set(np.unique(mask)) <= {-1, 0, 1}
+    rest = {"dropout": jax.random.key(2)}
+    output, _ = net.apply(variables, x, rngs=rest, mutable=["batch_stats"])
+    bare = {name: tree["net"] for name, tree in variables.items() if name not in ("params", "frozen")}
+    expected, _ = module.apply(
+        {"params": net.weights(variables), **bare}, x, rngs=rest, mutable=["batch_stats"]
+    )
+    if name != "batch norm":  # its dropout key is folded with the wrapper's path
+        np.testing.assert_array_equal(output, expected)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_training_moves_scores_and_leaves_frozen_bit_identical(name):
+    module, x = MODULES[name]
+    net, variables = start(module, x)
+    collections = {key: tree for key, tree in variables.items() if key != "params"}
+    before = jax.tree.map(np.array, collections["frozen"])
+
+    @jax.jit
+    def step(params, state):
+        def loss(params):
+            output, _ = net.apply(
+                {"params": params, **collections},
+                x,
+                rngs={"dropout": KEY},
+                mutable=["batch_stats", "intermediates"],
+            )
+            return jnp.mean((output - 1) ** 2)
+
+        updates, state = sgdw(0.1, 1e-3).update(jax.grad(loss)(params), state, params)
+        return optax.apply_updates(params, updates), state
+
+    params, state = variables["params"], sgdw(0.0, 0.0).init(variables["params"])
+    for _ in range(2):
+        params, state = step(params, state)
+    jax.tree.map(np.testing.assert_array_equal, collections["frozen"], before)
+    for old, new in zip(jax.tree.leaves(variables["params"]), jax.tree.leaves(params), strict=True):
+        assert not np.array_equal(old, new)
+        assert np.all(np.isfinite(new))
+
+
+def test_effective_weight_is_kernel_times_mask():
+    net, variables = start(nn.Dense(3, use_bias=False), jnp.ones((2, 4)))
+    kernel, score = variables["frozen"]["net"]["kernel"], variables["params"]["net"]["kernel"]
+    expected = np.asarray(kernel) * (np.sign(score) * (np.abs(score) >= 0.01))
+    np.testing.assert_array_equal(net.weights(variables)["kernel"], expected)
+    np.testing.assert_allclose(net.apply(variables, jnp.ones((2, 4)))[0], expected.sum(0), rtol=1e-6)
+
+
+def test_scores_get_the_kernel_times_the_weight_gradient():
+    net, variables = start(nn.Dense(1, use_bias=False), jnp.ones((1, 4)))
+    x = jnp.array([[1.0, 2.0, 3.0, 4.0]])
+    gradient = jax.grad(lambda p: net.apply({**variables, "params": p}, x).sum())(variables["params"])
+    np.testing.assert_allclose(
+        gradient["net"]["kernel"], variables["frozen"]["net"]["kernel"] * x.T, rtol=1e-6
+    )
+
+
+def test_other_parameters_are_frozen_or_trained_as_told():
+    module, x = MODULES["batch norm"]
+    for others in ("frozen", "trained"):
+        _, variables = start(module, x, others=others)
+        trained = {path[-1] for path in flatten_dict(variables["params"]["net"])}
+        assert trained == ({"kernel"} if others == "frozen" else {"kernel", "bias", "scale"})
+        assert (
+            "bias" in {path[-1] for path in flatten_dict(variables["frozen"]["net"])} or others == "trained"
+        )
+
+
+def test_batch_statistics_sown_values_and_dropout_pass_through():
+    module, x = MODULES["batch norm"]
+    net, variables = start(module, x)
+    jax.tree.map(
+        lambda leaf: np.testing.assert_array_equal(leaf, 0),
+        variables["batch_stats"]["net"]["BatchNorm_0"]["mean"],
+    )
+    outputs = []
+    for seed in (1, 1, 2):
+        output, changed = net.apply(
+            variables, x, rngs={"dropout": jax.random.key(seed)}, mutable=["batch_stats", "intermediates"]
+        )
+        outputs.append(output)
+    assert float(jnp.abs(changed["batch_stats"]["net"]["BatchNorm_0"]["mean"]).sum()) > 0
+    assert changed["intermediates"]["net"]["features"][0].shape == (4, 6, 6, 4)
+    np.testing.assert_array_equal(outputs[0], outputs[1])
+    assert not np.array_equal(outputs[0], outputs[2])
+    still = net.apply(variables, x, train=False)  # nothing mutable, no key needed
+    assert still.shape == (4, 3)
+
+
+def test_a_module_called_twice_keeps_one_kernel():
+    _, variables = start(*MODULES["called twice"])
+    assert set(flatten_dict(variables["params"]["net"])) == {("Dense_0", "kernel")}
+
+
+def test_one_wrapper_called_twice_in_a_parent_keeps_one_kernel():
+    class Parent(nn.Module):
+        @nn.compact
+        def __call__(self, x):
+            masked = Supermask(nn.Dense(4), name="masked")
+            return masked(masked(x))
+
+    variables = Parent().init(KEY, jnp.ones((2, 4)))
+    assert set(variables["params"]) == {"masked"}
+    assert Parent().apply(variables, jnp.ones((2, 4))).shape == (2, 4)
+
+
+def test_vmap_over_seeds_equals_seeds_alone():
+    x = jnp.ones((2, 4))
+    net = Supermask(nn.Dense(3))
+    keys = jax.random.split(KEY, 3)
+    together = jax.vmap(net.init, (0, None))(keys, x)
+    outputs = jax.vmap(net.apply, (0, None))(together, x)
+    for index, key in enumerate(keys):
+        alone = net.init(key, x)
+        jax.tree.map(lambda a, b, i=index: np.testing.assert_array_equal(a, b[i]), alone, together)
+        np.testing.assert_allclose(net.apply(alone, x), outputs[index], rtol=1e-6)
+
+
+def test_remat_and_scan():
+    x = jnp.ones((2, 4))
+    net = nn.remat(Supermask)(nn.Dense(4))
+    plain = Supermask(nn.Dense(4))
+    variables = plain.init(KEY, x)
+
+    def loss(net):
+        return jax.grad(lambda p: net.apply({**variables, "params": p}, x).sum())(variables["params"])
+
+    jax.tree.map(np.testing.assert_array_equal, loss(net), loss(plain))
+
+    class Layer(nn.Module):
+        @nn.compact
+        def __call__(self, x, _):
+            return Supermask(nn.Dense(4))(x), None
+
+    stack = nn.scan(Layer, variable_axes={"params": 0, "frozen": 0}, split_rngs={"params": True}, length=3)()
+    variables = stack.init(KEY, x, None)
+    kernels = variables["frozen"]["Supermask_0"]["net"]["kernel"]
+    assert kernels.shape == (3, 4, 4) and not np.array_equal(kernels[0], kernels[1])
+    output, _ = jax.jit(stack.apply)(variables, x, None)
+    assert output.shape == (2, 4)
+
+
+def test_kernels_can_be_drawn_anew_and_thresholds_follow_the_rule():
+    init = initializers.signed_constant(initializers.he())
+    net, variables = start(
+        nn.Dense(50), jnp.ones((2, 20)), kernel_init=init, threshold=thresholds.quantile(0.3)
+    )
+    np.testing.assert_allclose(np.abs(variables["frozen"]["net"]["kernel"]), np.sqrt(2 / 20), rtol=1e-6)
+    assert np.mean(np.asarray(net.masks(variables)["kernel"]) != 0) == pytest.approx(0.3, abs=1e-3)
+
+
+def test_binary_and_baseline_learners():
+    x = jnp.ones((2, 4))
+    net, variables = start(nn.Dense(30), x, learner=learners.binary)
+    assert set(np.unique(net.masks(variables)["kernel"])) == {0, 1}
+    net, variables = start(nn.Dense(30), x, learner=learners.baseline)
+    np.testing.assert_array_equal(variables["params"]["net"]["kernel"], variables["frozen"]["net"]["kernel"])
+    assert set(np.unique(net.masks(variables)["kernel"])) == {1}
+
+
+def test_errors_say_what_to_do():
+    with pytest.raises(UserError, match="found bias, scale.*kernels"):
+        Supermask(nn.LayerNorm()).init(KEY, jnp.ones((2, 4)))
+    net, variables = start(nn.Dense(3), jnp.ones((2, 4)))
+    with pytest.raises(UserError, match="frozen"):
+        net.apply({"params": variables["params"]}, jnp.ones((2, 4)))
