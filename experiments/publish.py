@@ -36,9 +36,7 @@ def main(options: Options) -> None:
     run = options.run.resolve()
     failed = [entry["seed"] for entry in read_summary(run)["failed"]]
     try:
-        files = {
-            name: (run / name).read_bytes() for name in ("config.json", "environment.json", "summary.json")
-        }
+        files = {name: (run / name).read_bytes() for name in ("config.json", "environment.json", "summary.json")}
     except OSError as error:
         raise UserError(f"{error.filename} cannot be read: {error.strerror}") from error
     points = curve(read_history(run / "history.csv"), failed=failed)

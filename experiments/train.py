@@ -1,4 +1,4 @@
-"""Train signed Supermasks (or binary ones, or the dense baseline), many seeds at once, and print the paper's row beside.
+"""Train signed Supermasks, binary ones or the dense baseline, many seeds at once; ends with the paper's row beside.
 
 python experiments/train.py --model=fcn                     5 seeds, the model's own data if it is at hand
 python experiments/train.py --model=fcn --dataset=mnist --seeds=50

@@ -11,7 +11,6 @@ from jaxtyping import Float, Int, UInt8
 
 from ssm import initializers, learners, products, thresholds
 from ssm.config import Config
-from ssm.data import Dataset
 from ssm.data.standardize import statistics
 from ssm.initializers import Initializer
 from ssm.models import MODELS

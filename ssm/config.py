@@ -94,7 +94,8 @@ def resolve(
     _known("preset", preset, PRESETS)
     if not dataset.startswith("tfds:") and dataset not in MODEL_DATA[model]:
         raise UserError(
-            f"--model={model} is not made for --dataset={dataset}; it takes {', '.join(MODEL_DATA[model])} or tfds:NAME."
+            f"--model={model} is not made for --dataset={dataset}; it takes "
+            f"{', '.join(MODEL_DATA[model])} or tfds:NAME."
         )
     values = recipe(model, method, preset, dataset)
     given = {name: value for name, value in overrides.items() if value is not None}
@@ -128,7 +129,5 @@ def parse_seeds(text: str) -> list[int]:
     except ValueError:
         seeds = []
     if not seeds or min(seeds) < 0 or max(seeds) >= 2**31:
-        raise UserError(
-            f"--seeds={text} names no seeds; write 50 (0 to 49), 10:20 (10 to 19) or 3,7 (those two)."
-        )
+        raise UserError(f"--seeds={text} names no seeds; write 50 (0 to 49), 10:20 (10 to 19) or 3,7 (those two).")
     return sorted(set(seeds))

@@ -60,9 +60,7 @@ def _git_commit() -> str | None:
     try:
         where = ["git", "-C", str(Path(__file__).parent)]
         commit = subprocess.run([*where, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
-        changed = subprocess.run(
-            [*where, "status", "--porcelain", "-uno"], capture_output=True, text=True, check=True
-        )
+        changed = subprocess.run([*where, "status", "--porcelain", "-uno"], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return None
     return commit.stdout.strip() + (" with changes" if changed.stdout.strip() else "")

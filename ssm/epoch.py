@@ -81,9 +81,7 @@ def make_program(
 
             def one(own):
                 rest = iter(own)
-                return function(
-                    *(next(rest) if spec == spread else arg for arg, spec in zip(args, specs, strict=True))
-                )
+                return function(*(next(rest) if spec == spread else arg for arg, spec in zip(args, specs, strict=True)))
 
             return lax.map(one, own) if loop == "map" else jax.vmap(one)(own)
 
@@ -103,9 +101,7 @@ def make_program(
 
 
 def _optimiser(config: Config, learning_rate, weight_decay) -> optax.GradientTransformation:
-    return sgdw(
-        learning_rate, weight_decay, momentum=config.momentum, nesterov=config.nesterov, decay=config.decay
-    )
+    return sgdw(learning_rate, weight_decay, momentum=config.momentum, nesterov=config.nesterov, decay=config.decay)
 
 
 def _start(net: Supermask, config: Config, example: Array, gauge: bool, seed: Array) -> State:
@@ -146,17 +142,13 @@ def _epoch(
             return total / jnp.sum(present), (total, jnp.sum(hits * present))
 
         gradients, (loss, hit) = jax.grad(loss_fn, has_aux=True)(params)
-        updates, optimiser = _optimiser(config, learning_rate, weight_decay).update(
-            gradients, optimiser, params
-        )
+        updates, optimiser = _optimiser(config, learning_rate, weight_decay).update(gradients, optimiser, params)
         params = optax.apply_updates(params, updates)
         return ((params, optimiser), (loss_sum + loss, hit_sum + hit)), None
 
     zero = jnp.zeros((), jnp.float32)
     start = ((state.form.params, state.optimiser), (zero, zero))
-    ((params, optimiser), (loss, hits)), _ = lax.scan(
-        step, start, (indices, counts, learning_rates, weight_decays)
-    )
+    ((params, optimiser), (loss, hits)), _ = lax.scan(step, start, (indices, counts, learning_rates, weight_decays))
     form = state.form._replace(params=params)
     test_loss, test_accuracy = _evaluate(net, config, form, test)
     after = _int8_masks(net, form)
@@ -164,9 +156,7 @@ def _epoch(
     for leaf in jax.tree.leaves(params):
         finite &= jnp.all(jnp.isfinite(leaf))
     layers = {layer_name(path): count(after[path], before[path]) for path in after}
-    return State(form, optimiser), Info(
-        loss / samples, hits / samples, test_loss, test_accuracy, finite, layers
-    )
+    return State(form, optimiser), Info(loss / samples, hits / samples, test_loss, test_accuracy, finite, layers)
 
 
 def _take(data: Split, index: Array) -> tuple[Array, Array]:
@@ -189,9 +179,7 @@ def _evaluate(net: Supermask, config: Config, form: StepForm, test: Split) -> tu
     indices = jnp.arange(steps * batch).reshape(steps, batch)
 
     def step(sums, index):
-        losses_, hits = _losses(
-            net, config, form.frozen, form.params, _take(test, jnp.minimum(index, samples - 1))
-        )
+        losses_, hits = _losses(net, config, form.frozen, form.params, _take(test, jnp.minimum(index, samples - 1)))
         present = index < samples
         return (sums[0] + jnp.sum(losses_ * present), sums[1] + jnp.sum(hits & present)), None
 
@@ -201,9 +189,7 @@ def _evaluate(net: Supermask, config: Config, form: StepForm, test: Split) -> tu
 
 def _int8_masks(net: Supermask, form: StepForm) -> dict[str, Array]:
     """Return the masks as the user sees them, signs of the frozen weights taken back out, in the step's orientation."""
-    found = {
-        path: mask.astype(jnp.int8) for path, mask in masks(net.learner, form.frozen, form.params).items()
-    }
+    found = {path: mask.astype(jnp.int8) for path, mask in masks(net.learner, form.frozen, form.params).items()}
     return found | {"/".join(path): found["/".join(path)] * sign for path, sign in form.signs.items()}
 
 

@@ -30,8 +30,7 @@ def count_masked(net: Supermask, example: jax.Array) -> int:
     """Return the number of weights of a net that its mask covers, without computing anything."""
     variables = jax.eval_shape(net.init, jax.random.key(0), example)
     return sum(
-        layer.lower.size and _size(variables, path)
-        for path, layer in layer_thresholds(variables["frozen"]).items()
+        layer.lower.size and _size(variables, path) for path, layer in layer_thresholds(variables["frozen"]).items()
     )
 
 

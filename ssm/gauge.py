@@ -28,9 +28,7 @@ class StepForm(NamedTuple):
 
     frozen: Tree
     params: Tree
-    signs: dict[
-        tuple[str, ...], Array
-    ]  # int8, in the step's orientation; empty where the general path is used
+    signs: dict[tuple[str, ...], Array]  # int8, in the step's orientation; empty where the general path is used
 
 
 def holds(learner: Learner, frozen: Tree) -> bool:
@@ -71,9 +69,7 @@ def to_step(frozen: Tree, params: Tree, *, gauge: bool) -> StepForm:
 def flip(tree: Tree, signs: Mapping[tuple[str, ...], Array]) -> dict[str, Any]:
     """Return the tree with the leaves that have signs multiplied by them; its own inverse."""
     flat = flatten_dict(tree)
-    return unflatten_dict(
-        flat | {path: flat[path] * sign.astype(flat[path].dtype) for path, sign in signs.items()}
-    )
+    return unflatten_dict(flat | {path: flat[path] * sign.astype(flat[path].dtype) for path, sign in signs.items()})
 
 
 def from_step(form: StepForm) -> Tree:

@@ -16,9 +16,7 @@ CLIP = 1e-7
 """Smallest probability that the clipped loss tells from 0 (Keras' epsilon)."""
 
 
-def cross_entropy(
-    logits: Float[Array, "batch classes"], labels: Integer[Array, " batch"]
-) -> Float[Array, " batch"]:
+def cross_entropy(logits: Float[Array, "batch classes"], labels: Integer[Array, " batch"]) -> Float[Array, " batch"]:
     """Return -log softmax(logits)[label] of each sample, in nats and the logits' dtype.
 
     A label of `classes` or more gives NaN.
@@ -39,9 +37,7 @@ def clipped_cross_entropy(
     loss = cross_entropy(logits, labels)
     # Clipping the logarithm is the same function and has no small probability to round.
     low, high = jnp.asarray(-math.log1p(-CLIP), loss.dtype), jnp.asarray(-math.log(CLIP), loss.dtype)
-    inside = ~(
-        (loss < low) | (loss > high)
-    )  # `where`, not `clip`, so that NaN and the bounds pass their gradient on
+    inside = ~((loss < low) | (loss > high))  # `where`, not `clip`, so that NaN and the bounds pass their gradient on
     return jnp.where(inside, loss, jnp.where(loss < low, low, high))
 
 

@@ -19,9 +19,7 @@ class MaskCounts(NamedTuple):
 
 def count(mask: Array, before: Array) -> MaskCounts:
     """Count the elements of a mask of any shape, and those that differ from `before`."""
-    return MaskCounts(
-        *(jnp.sum(hit, dtype=jnp.int32) for hit in (mask < 0, mask == 0, mask > 0, mask != before))
-    )
+    return MaskCounts(*(jnp.sum(hit, dtype=jnp.int32) for hit in (mask < 0, mask == 0, mask > 0, mask != before)))
 
 
 def shares(layers: Mapping[str, MaskCounts], seed: int) -> dict[str, float]:

@@ -27,9 +27,7 @@ def sgdw(
     `torch.optim.SGD`), which at lr 0.05 is 20 times weaker.  Build it inside the step: its state does not depend on
     the rates.  Source: Loshchilov and Hutter 2019; reference/ledger.md, rows 1 and 2.
     """
-    step = optax.chain(
-        optax.scale_by_learning_rate(learning_rate), optax.trace(decay=momentum, nesterov=nesterov)
-    )
+    step = optax.chain(optax.scale_by_learning_rate(learning_rate), optax.trace(decay=momentum, nesterov=nesterov))
     if decay == "decoupled":
         return optax.chain(step, optax.add_decayed_weights(-jnp.asarray(weight_decay)))
     return optax.chain(optax.add_decayed_weights(weight_decay), step)

@@ -28,9 +28,7 @@ def _operand(x: Array, native: bool) -> Array:
 
 
 def _product(lhs: Array, rhs: Array, lhs_axis: int, rhs_axis: int) -> Array:
-    return lax.dot_general(
-        lhs, rhs, (((lhs_axis,), (rhs_axis,)), ((), ())), preferred_element_type=jnp.float32
-    )
+    return lax.dot_general(lhs, rhs, (((lhs_axis,), (rhs_axis,)), ((), ())), preferred_element_type=jnp.float32)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(2,))

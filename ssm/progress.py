@@ -24,9 +24,7 @@ class Report(Protocol):
 def _text(told: Told) -> str:
     if not told.rows:
         return "no seed left"
-    accuracy, remaining = (
-        np.mean([row[name] for row in told.rows]) for name in ("test_accuracy", "remaining_weights")
-    )
+    accuracy, remaining = (np.mean([row[name] for row in told.rows]) for name in ("test_accuracy", "remaining_weights"))
     return f"accuracy {accuracy:.2%}, remaining weights {remaining:.2%}"
 
 

@@ -97,9 +97,7 @@ class Run:
             rows = [row for row in self._history() if row["seed"] in known]
             added = [row for row in history_rows if int(row["seed"]) in new]
             if rows and added and set(rows[0]) != set(added[0]):
-                raise UserError(
-                    f"{self.folder / 'history.csv'} has other columns: it's another version's run"
-                )
+                raise UserError(f"{self.folder / 'history.csv'} has other columns: it's another version's run")
             rows = sorted([*rows, *map(dict, added)], key=lambda row: (int(row["seed"]), int(row["epoch"])))
             for seed, layers in (masks or {}).items():
                 if seed in new:
@@ -139,11 +137,7 @@ class Run:
         rows: Sequence[Mapping[str, Any]],
     ) -> dict[str, Any]:
         failed = {entry["seed"]: entry["epoch"] for entry in before["failed"]} if before else {}
-        failed |= {
-            seed: final["failed_epoch"]
-            for seed, final in new.items()
-            if final.get("failed_epoch") is not None
-        }
+        failed |= {seed: final["failed_epoch"] for seed, final in new.items() if final.get("failed_epoch") is not None}
         statistics = {}
         for name in ("test_accuracy", "remaining_weights"):
             values: dict[int, float] = {}
@@ -203,9 +197,7 @@ def open_run(
                 write_history(folder / "history.csv", [row for row in rows if row["seed"] in finished])
             run._note_environment([])
     except OSError as error:
-        raise UserError(
-            f"{folder} cannot be written: {error.strerror or error}; choose another --out"
-        ) from error
+        raise UserError(f"{folder} cannot be written: {error.strerror or error}; choose another --out") from error
     return run
 
 
@@ -237,10 +229,7 @@ def read_summary(folder: str | os.PathLike[str]) -> dict[str, Any]:
                 _ = summary[name][key]
             _ = {int(seed): float(value) for seed, value in summary[name]["values"].items()}
         _ = [(int(entry["seed"]), int(entry["epoch"])) for entry in summary["failed"]]
-        _ = [
-            summary[key]
-            for key in ("model", "method", "init", "preset", "dataset", "source", "epochs", "weights")
-        ]
+        _ = [summary[key] for key in ("model", "method", "init", "preset", "dataset", "source", "epochs", "weights")]
         _ = summary["seconds_per_epoch_and_seed"]["median"], int(summary["runs"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UserError(f"{path} is damaged: not the summary of a run ({error!r})") from error
@@ -250,15 +239,11 @@ def read_summary(folder: str | os.PathLike[str]) -> dict[str, Any]:
 def _finished(summary: Mapping[str, Any] | None) -> list[int]:
     if summary is None:
         return []
-    return sorted(
-        [*map(int, summary["test_accuracy"]["values"]), *(entry["seed"] for entry in summary["failed"])]
-    )
+    return sorted([*map(int, summary["test_accuracy"]["values"]), *(entry["seed"] for entry in summary["failed"])])
 
 
 def _statistics(values: Mapping[int, float]) -> dict[str, Any]:
-    found = (
-        interval(list(values.values()))._asdict() if values else dict.fromkeys(("mean", "q05", "q95", "std"))
-    )
+    found = interval(list(values.values()))._asdict() if values else dict.fromkeys(("mean", "q05", "q95", "std"))
     return {**found, "values": dict(sorted(values.items()))}
 
 

@@ -14,9 +14,7 @@ from ssm.progress import reporter
 from ssm.results import Run, open_run
 from ssm.train import make_trainer, train
 
-CPU_GROUP = (
-    5  # seeds per device: a group that is lost to a crash costs minutes, and small groups cost no speed
-)
+CPU_GROUP = 5  # seeds per device: a group that is lost to a crash costs minutes, and small groups cost no speed
 
 
 def default_group(seeds: int, devices: int) -> int:

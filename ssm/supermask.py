@@ -40,9 +40,7 @@ def layer_thresholds(frozen: Tree) -> dict[tuple[str, ...], Thresholds]:
 def masks(learner: Learner, frozen: Tree, params: Tree) -> dict[str, Array]:
     """Return every kernel's mask by its path, such as `Dense_0/kernel`, in the scores' shapes and dtypes."""
     scores = flatten_dict(params["net"])
-    return {
-        "/".join(path): learner.mask(scores[path], layer) for path, layer in layer_thresholds(frozen).items()
-    }
+    return {"/".join(path): learner.mask(scores[path], layer) for path, layer in layer_thresholds(frozen).items()}
 
 
 class Supermask(nn.Module):
@@ -79,14 +77,10 @@ class Supermask(nn.Module):
             self._initialise(module, args, kwargs)
         frozen = {name: self.get_variable("frozen", name) for name in ("net", "lower", "upper")}
         params = {"net": self.get_variable("params", "net", {})}
-        variables = {
-            name: tree["net"] for name, tree in self.variables.items() if name not in OWN and "net" in tree
-        }
+        variables = {name: tree["net"] for name, tree in self.variables.items() if name not in OWN and "net" in tree}
         mutable = subtract_filters(self.scope.mutable, set(OWN))
         weights = effective_weights(self.learner, frozen, params)
-        result = module.apply(
-            variables | {"params": weights}, *args, rngs=self._keys(), mutable=mutable, **kwargs
-        )
+        result = module.apply(variables | {"params": weights}, *args, rngs=self._keys(), mutable=mutable, **kwargs)
         if mutable is False:
             return result
         output, changed = result

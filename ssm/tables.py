@@ -37,10 +37,7 @@ def read_paper(path: str | os.PathLike[str]) -> list[Record]:
     paper = read_json(path)
     try:
         rows = paper["rows"]
-        _ = [
-            (row["table"], row["model"], row["method"], row["init"], row["test_accuracy_percent"])
-            for row in rows
-        ]
+        _ = [(row["table"], row["model"], row["method"], row["init"], row["test_accuracy_percent"]) for row in rows]
     except (KeyError, TypeError) as error:
         raise UserError(f"{path} is damaged: not the paper's rows ({error!r})") from error
     return rows
@@ -71,9 +68,7 @@ def find_runs(folders: Sequence[Path]) -> dict[str, Record]:
         except OSError as error:
             raise UserError(f"{folder} cannot be read: {error.strerror or error}") from error
         if not found:
-            raise UserError(
-                f"{folder} holds no run with finished seeds: no summary.json in it, or one folder down"
-            )
+            raise UserError(f"{folder} holds no run with finished seeds: no summary.json in it, or one folder down")
         for path in found:
             summary = read_summary(path)
             name = path.resolve().name
@@ -105,15 +100,11 @@ def compare(summary: Mapping[str, Any], rows: Sequence[Record], *, name: str = "
         _put_paper(record, row)
         if row.get("dataset") == summary["dataset"]:
             for figure, (ours, theirs) in _FIGURES.items():
-                _put_difference(
-                    record, figure, summary[ours], row.get(theirs, {}), summary["runs"], row.get("runs")
-                )
+                _put_difference(record, figure, summary[ours], row.get(theirs, {}), summary["runs"], row.get("runs"))
     return record
 
 
-def records(
-    runs: Mapping[str, Mapping[str, Any]], rows: Sequence[Record], *, models: Sequence[str] = ("fcn",)
-):
+def records(runs: Mapping[str, Mapping[str, Any]], rows: Sequence[Record], *, models: Sequence[str] = ("fcn",)):
     """Return every run's record in the order of the paper's rows, then those the paper has no row for.
 
     The paper's rows about `models` that no run on the same data set answers are listed too, with runs None.
@@ -134,8 +125,7 @@ def records(
             _put_paper(record, row)
             listed.append(record)
         listed += [
-            compare(mine[name], rows, name=name)
-            for name in [*same, *(name for name in mine if name not in same)]
+            compare(mine[name], rows, name=name) for name in [*same, *(name for name in mine if name not in same)]
         ]
         left = {name: summary for name, summary in left.items() if name not in mine}
     return listed + [compare(summary, rows, name=name) for name, summary in left.items()]
@@ -188,18 +178,13 @@ def final_table(summary: Mapping[str, Any], paper_rows: Sequence[Record]) -> str
         cells.append([label, ours, theirs, *_difference(record, figure)])
     cells.append(["s / epoch / seed", _seconds(record["seconds"]), _seconds(record["paper_seconds"]), "", ""])
     widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
-    lines += [
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in cells
-    ]
+    lines += ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]
     if any(record[f"{figure}_p"] is not None for figure in _FIGURES):
         lines.append("p: Welch's t-test; the paper's spread is an estimate from its printed quantiles.")
     if row is None:
         lines.append("The paper has no row for this configuration.")
     elif row.get("dataset") != summary["dataset"]:
-        lines.append(
-            f"The paper's row is about {row.get('dataset')}: its figures are not comparable to these."
-        )
+        lines.append(f"The paper's row is about {row.get('dataset')}: its figures are not comparable to these.")
     for entry in summary["failed"]:
         lines.append(f"Seed {entry['seed']} turned non-finite in epoch {entry['epoch']} and is left out.")
     return "\n".join(lines) + "\n"

@@ -126,8 +126,7 @@ def parse(text: str, *, one_sided: bool = False) -> Rule:
         rule = RULES[name]
     except (KeyError, ValueError):
         raise UserError(
-            f"cannot read threshold {text!r}: write absolute:0.01 (or just 0.01), fraction_of_max:0.4 "
-            "or quantile:0.25"
+            f"cannot read threshold {text!r}: write absolute:0.01 (or just 0.01), fraction_of_max:0.4 or quantile:0.25"
         ) from None
     return quantile(value, one_sided=one_sided) if rule is quantile else rule(value)
 

@@ -30,9 +30,7 @@ class Result(NamedTuple):
     """What a group of seeds ends with; `masks` and `params` are those of the seeds that stayed finite."""
 
     history: list[Row]
-    finals: list[
-        Row
-    ]  # per seed: seed, test_accuracy, remaining_weights, failed_epoch (None if it stayed finite)
+    finals: list[Row]  # per seed: seed, test_accuracy, remaining_weights, failed_epoch (None if it stayed finite)
     masks: dict[int, dict[str, np.ndarray]]
     params: dict[int, Any]
 
@@ -89,9 +87,7 @@ def schedule(config: Config, epoch: int, steps: int) -> tuple[np.ndarray, np.nda
     return np.float32(config.learning_rate) * factor, np.float32(config.weight_decay) * factor
 
 
-def train(
-    trainer: Trainer, seeds: Sequence[int], report: Callable[[Progress], None] = lambda progress: None
-) -> Result:
+def train(trainer: Trainer, seeds: Sequence[int], report: Callable[[Progress], None] = lambda progress: None) -> Result:
     """Train a group of seeds to the end; a seed's numbers don't depend on the others in the group.
 
     A seed whose loss or scores turn non-finite is set aside with its epoch: it has no further rows and no masks.
@@ -139,9 +135,7 @@ def _row(info: Info, index: int, seed: int, epoch: int, seconds: float, learning
     return {"seed": seed, "epoch": epoch + 1, **scores, **total, **rest, **layers}
 
 
-def _result(
-    program: Program, state: State, seeds: Sequence[int], history: list[Row], failed: dict[int, int]
-) -> Result:
+def _result(program: Program, state: State, seeds: Sequence[int], history: list[Row], failed: dict[int, int]) -> Result:
     masks, params = jax.device_get(program.finish(state))
     last = {row["seed"]: row for row in history}
     finals = [

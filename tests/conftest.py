@@ -20,6 +20,4 @@ def digits() -> Dataset:
         images = np.clip(centres[labels] + rng.normal(0, 60, (count, 28, 28, 1)), 0, 255).astype(np.uint8)
         return images, labels
 
-    return Dataset(
-        "made", "made by the tests", *draw(205), *draw(60), classes=4, class_names=("a", "b", "c", "d")
-    )
+    return Dataset("made", "made by the tests", *draw(205), *draw(60), classes=4, class_names=("a", "b", "c", "d"))

@@ -7,9 +7,7 @@ from ssm.errors import UserError
 
 
 def make(method="signed", preset="default", dataset="mnist", samples=60_000, model="fcn", **overrides):
-    return resolve(
-        model=model, method=method, preset=preset, dataset=dataset, samples=samples, overrides=overrides
-    )
+    return resolve(model=model, method=method, preset=preset, dataset=dataset, samples=samples, overrides=overrides)
 
 
 def test_the_default_is_the_papers_recipe_reshuffled():

@@ -40,9 +40,7 @@ def test_json_has_numpy_numbers_and_null_for_what_is_not_finite(tmp_path):
     }
     write_json(tmp_path / "a.json", value)
     text = (tmp_path / "a.json").read_text()
-    assert text.startswith(
-        '{\n  "b": 0.5,\n  "a": [\n    -1,\n    null,\n    null,\n    true,\n    null\n  ],'
-    )
+    assert text.startswith('{\n  "b": 0.5,\n  "a": [\n    -1,\n    null,\n    null,\n    true,\n    null\n  ],')
     assert read_json(tmp_path / "a.json") == {
         "b": 0.5,
         "a": [-1, None, None, True, None],

@@ -21,12 +21,9 @@ def variables(case):
     given = inputs(case)
     names = [f"Dense_{index}" for index in range(3)]
     kernels = {
-        name: {"kernel": jnp.asarray(weight)}
-        for name, weight in zip(names, given.weights.values(), strict=True)
+        name: {"kernel": jnp.asarray(weight)} for name, weight in zip(names, given.weights.values(), strict=True)
     }
-    scores = {
-        name: {"kernel": jnp.asarray(score)} for name, score in zip(names, given.scores.values(), strict=True)
-    }
+    scores = {name: {"kernel": jnp.asarray(score)} for name, score in zip(names, given.scores.values(), strict=True)}
     tau = {name: {"kernel": jnp.float32(case["tau"])} for name in names}
     frozen = {"net": kernels, "lower": jax.tree.map(jnp.negative, tau), "upper": tau}
     return frozen, {"net": scores if case["masked"] else kernels}, given
@@ -60,9 +57,9 @@ def test_golden(case, form):
 
     @jax.jit
     def step(params, state):
-        loss, gradients = jax.value_and_grad(
-            lambda params: loss_of(case, given, step_form.frozen, params, transpose)
-        )(params)
+        loss, gradients = jax.value_and_grad(lambda params: loss_of(case, given, step_form.frozen, params, transpose))(
+            params
+        )
         rule = sgdw(recipe["learning_rate"], recipe["weight_decay"], momentum=recipe["momentum"])
         updates, state = rule.update(gradients, state, params)
         return optax.apply_updates(params, updates), state, loss, gradients

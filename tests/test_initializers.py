@@ -100,9 +100,7 @@ def test_share_hidden_at_first_is_the_papers():
         layers = [(784, 300), (300, 100), (100, 10)]
         keys = jax.random.split(jax.random.key(3), 3)
         hidden = [np.abs(uniform(scale)(key, shape)) < 0.01 for key, shape in zip(keys, layers, strict=True)]
-        assert np.concatenate([layer.ravel() for layer in hidden]).mean() == pytest.approx(
-            expected, abs=0.002
-        )
+        assert np.concatenate([layer.ravel() for layer in hidden]).mean() == pytest.approx(expected, abs=0.002)
 
 
 @pytest.mark.parametrize("distribution", [uniform, normal])

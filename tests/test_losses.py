@@ -93,9 +93,7 @@ def test_clipped_is_the_authors_loss(case):
     logits = jnp.asarray(x)
     losses = clipped_cross_entropy(logits, jnp.asarray(labels, jnp.int32))
     assert float(losses.mean()) == pytest.approx(case["forward"]["loss"], rel=1e-5)
-    np.testing.assert_allclose(
-        jax.nn.softmax(logits)[:2], case["forward"]["probabilities"], rtol=1e-4, atol=1e-9
-    )
+    np.testing.assert_allclose(jax.nn.softmax(logits)[:2], case["forward"]["probabilities"], rtol=1e-4, atol=1e-9)
 
 
 def test_by_name():

@@ -56,9 +56,7 @@ def masks(seed):
 
 
 def open_here(root, **other):
-    return open_run(
-        root, **{"config": CONFIG, "environment": ENVIRONMENT, "source": "IDX", "weights": 3} | other
-    )
+    return open_run(root, **{"config": CONFIG, "environment": ENVIRONMENT, "source": "IDX", "weights": 3} | other)
 
 
 def add(run, *seeds):
@@ -91,9 +89,7 @@ def test_a_run_has_its_files(tmp_path):
         "summary.json",
     ]
     assert json.loads((run.folder / "config.json").read_text()) == CONFIG
-    assert json.loads((run.folder / "environment.json").read_text()) == [
-        {"environment": ENVIRONMENT, "seeds": [1, 3]}
-    ]
+    assert json.loads((run.folder / "environment.json").read_text()) == [{"environment": ENVIRONMENT, "seeds": [1, 3]}]
     lines = (run.folder / "history.csv").read_text().splitlines()
     assert lines[0].startswith("seed,epoch,train_loss,train_accuracy,test_loss,")
     assert lines[1] == "1,1,0.5,0.9,0.4,0.91,0.04,7,0.5,0.05,0.0005,0.03"
@@ -301,17 +297,13 @@ def test_curve_leaves_failed_seeds_out():
     assert [(point["epoch"], point["seeds"]) for point in points] == [(1, 2), (2, 1)]
     assert points[0]["test_accuracy:mean"] == pytest.approx(0.91)
     assert points[0]["test_accuracy:q05"] == pytest.approx(0.901)
-    assert list(points[0])[2:] == [
-        f"{name}:{key}" for name in history.CURVE for key in ("mean", "q05", "q95")
-    ]
+    assert list(points[0])[2:] == [f"{name}:{key}" for name in history.CURVE for key in ("mean", "q05", "q95")]
 
 
 @given(
     st.dictionaries(
         st.text(st.sampled_from("aZ09_/.:- ä"), min_size=1, max_size=20),
-        hnp.arrays(
-            np.int8, hnp.array_shapes(min_dims=0, max_dims=5, min_side=0), elements=st.integers(-1, 1)
-        ),
+        hnp.arrays(np.int8, hnp.array_shapes(min_dims=0, max_dims=5, min_side=0), elements=st.integers(-1, 1)),
         max_size=3,
     )
 )
@@ -349,9 +341,7 @@ def test_damaged_masks_are_named(tmp_path):
     np.savez(tmp_path / "short.npz", **{"L:codes": np.array([0], np.uint8), "L:shape": np.array([5])})
     np.savez(tmp_path / "absent.npz", **{"L:shape": np.array([5])})
     np.save(tmp_path / "array.npy", np.zeros(3))
-    others = [
-        (tmp_path / name).read_bytes() for name in ("codes.npz", "short.npz", "absent.npz", "array.npy")
-    ]
+    others = [(tmp_path / name).read_bytes() for name in ("codes.npz", "short.npz", "absent.npz", "array.npy")]
     for content in (b"", whole[:-40], whole[:50], b"text", *others):
         path.write_bytes(content)
         with pytest.raises(UserError, match=r"a\.npz is damaged"):
@@ -373,7 +363,7 @@ def test_a_flipped_byte_is_found_or_harmless(tmp_path):
         except UserError:
             found += 1
         else:  # a date, say
-            np.testing.assert_array_equal([*masks.values()][0], mask)
+            np.testing.assert_array_equal(next(iter(masks.values())), mask)
     assert found > len(whole) / 2
 
 
@@ -419,8 +409,5 @@ def test_publishing_refuses_what_is_large_or_no_run(tmp_path):
 
 def test_results_need_no_jax():
     code = "import sys, ssm.results, ssm.tables; sys.exit('jax' in sys.modules or 'scipy' in sys.modules)"
-    assert (
-        subprocess.run([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(ROOT)}).returncode
-        == 0
-    )
+    assert subprocess.run([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(ROOT)}).returncode == 0
     assert results.Run.__dataclass_params__.frozen

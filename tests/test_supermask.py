@@ -75,9 +75,7 @@ def test_any_module_is_masked(name):
     rest = {"dropout": jax.random.key(2)}
     output, _ = net.apply(variables, x, rngs=rest, mutable=["batch_stats"])
     bare = {name: tree["net"] for name, tree in variables.items() if name not in ("params", "frozen")}
-    expected, _ = module.apply(
-        {"params": net.weights(variables), **bare}, x, rngs=rest, mutable=["batch_stats"]
-    )
+    expected, _ = module.apply({"params": net.weights(variables), **bare}, x, rngs=rest, mutable=["batch_stats"])
     if name != "batch norm":  # its dropout key is folded with the wrapper's path
         np.testing.assert_array_equal(output, expected)
 
@@ -124,9 +122,7 @@ def test_scores_get_the_kernel_times_the_weight_gradient():
     net, variables = start(nn.Dense(1, use_bias=False), jnp.ones((1, 4)))
     x = jnp.array([[1.0, 2.0, 3.0, 4.0]])
     gradient = jax.grad(lambda p: net.apply({**variables, "params": p}, x).sum())(variables["params"])
-    np.testing.assert_allclose(
-        gradient["net"]["kernel"], variables["frozen"]["net"]["kernel"] * x.T, rtol=1e-6
-    )
+    np.testing.assert_allclose(gradient["net"]["kernel"], variables["frozen"]["net"]["kernel"] * x.T, rtol=1e-6)
 
 
 def test_other_parameters_are_frozen_or_trained_as_told():
@@ -135,9 +131,7 @@ def test_other_parameters_are_frozen_or_trained_as_told():
         _, variables = start(module, x, others=others)
         trained = {path[-1] for path in flatten_dict(variables["params"]["net"])}
         assert trained == ({"kernel"} if others == "frozen" else {"kernel", "bias", "scale"})
-        assert (
-            "bias" in {path[-1] for path in flatten_dict(variables["frozen"]["net"])} or others == "trained"
-        )
+        assert "bias" in {path[-1] for path in flatten_dict(variables["frozen"]["net"])} or others == "trained"
 
 
 def test_batch_statistics_sown_values_and_dropout_pass_through():
@@ -216,9 +210,7 @@ def test_remat_and_scan():
 
 def test_kernels_can_be_drawn_anew_and_thresholds_follow_the_rule():
     init = initializers.signed_constant(initializers.he())
-    net, variables = start(
-        nn.Dense(50), jnp.ones((2, 20)), kernel_init=init, threshold=thresholds.quantile(0.3)
-    )
+    net, variables = start(nn.Dense(50), jnp.ones((2, 20)), kernel_init=init, threshold=thresholds.quantile(0.3))
     np.testing.assert_allclose(np.abs(variables["frozen"]["net"]["kernel"]), np.sqrt(2 / 20), rtol=1e-6)
     assert np.mean(np.asarray(net.masks(variables)["kernel"]) != 0) == pytest.approx(0.3, abs=1e-3)
 
@@ -233,7 +225,7 @@ def test_binary_and_baseline_learners():
 
 
 def test_errors_say_what_to_do():
-    with pytest.raises(UserError, match="found bias, scale.*kernels"):
+    with pytest.raises(UserError, match=r"found bias, scale.*kernels"):
         Supermask(nn.LayerNorm()).init(KEY, jnp.ones((2, 4)))
     net, variables = start(nn.Dense(3), jnp.ones((2, 4)))
     with pytest.raises(UserError, match="frozen"):

@@ -80,9 +80,7 @@ def test_without_a_known_spread_there_is_a_difference_but_no_p(rows):
     record = compare(summary(method="binary"), rows)
     assert record["accuracy_difference"] == pytest.approx(97.58 - 97.03)
     assert record["accuracy_p"] is None
-    one = summary(
-        runs=1, test_accuracy={"mean": 0.97, "q05": 0.97, "q95": 0.97, "std": None, "values": {"0": 0.97}}
-    )
+    one = summary(runs=1, test_accuracy={"mean": 0.97, "q05": 0.97, "q95": 0.97, "std": None, "values": {"0": 0.97}})
     assert compare(one, rows)["accuracy_p"] is None
 
 
@@ -142,9 +140,7 @@ def test_markdown(rows):
 def test_csv(rows):
     read = list(csv.DictReader(io.StringIO(to_csv(records({"name": summary()}, rows)))))
     assert len(read) == 7
-    assert read[4]["accuracy_q05"] == "97.39999999999999" or float(read[4]["accuracy_q05"]) == pytest.approx(
-        97.4
-    )
+    assert read[4]["accuracy_q05"] == "97.39999999999999" or float(read[4]["accuracy_q05"]) == pytest.approx(97.4)
     assert read[4]["runs"] == "50"
     assert read[0]["runs"] == "" and read[0]["paper_accuracy_mean"] == "97.4"
 

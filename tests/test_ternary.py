@@ -61,9 +61,7 @@ def test_gradient_is_the_identity_to_scores_and_zero_to_thresholds():
     )(scores, -0.01, 0.01)
     np.testing.assert_array_equal(to_scores, weights)
     assert to_lower == 0 and to_upper == 0
-    to_scores, to_upper = jax.grad(lambda s, up: jnp.sum(weights * binarize(s, up)), argnums=(0, 1))(
-        scores, 0.01
-    )
+    to_scores, to_upper = jax.grad(lambda s, up: jnp.sum(weights * binarize(s, up)), argnums=(0, 1))(scores, 0.01)
     np.testing.assert_array_equal(to_scores, weights)
     assert to_upper == 0
 

@@ -22,9 +22,7 @@ def arrays(elements, *, unique=False):
     return lists.map(lambda values: np.asarray(values, np.float32))
 
 
-distinct_scores = arrays(st.integers(-128, 128), unique=True).map(
-    lambda values: values / 256
-)  # exact in bfloat16
+distinct_scores = arrays(st.integers(-128, 128), unique=True).map(lambda values: values / 256)  # exact in bfloat16
 any_scores = arrays(st.floats(-1, 1, width=32))
 densities = st.floats(0.001, 1.0)
 dtypes = st.sampled_from(DTYPES)
@@ -55,9 +53,7 @@ def test_literal_thresholds(rule, expected):
     np.testing.assert_allclose(literal(rule(SCORES)), expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "rule", [absolute(), fraction_of_max(0.3), quantile(0.3), quantile(0.3, one_sided=True)]
-)
+@pytest.mark.parametrize("rule", [absolute(), fraction_of_max(0.3), quantile(0.3), quantile(0.3, one_sided=True)])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_scalars_of_the_scores_dtype(rule, dtype):
     for threshold in rule(SCORES.astype(dtype)):
@@ -101,9 +97,7 @@ def test_lower_never_exceeds_upper_even_with_ties(values, density):
     assert lower <= upper
 
 
-@pytest.mark.parametrize(
-    "rule", [absolute(0.03), fraction_of_max(0.3), quantile(0.3), quantile(0.3, one_sided=True)]
-)
+@pytest.mark.parametrize("rule", [absolute(0.03), fraction_of_max(0.3), quantile(0.3), quantile(0.3, one_sided=True)])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_jit_equals_eager(rule, dtype):
     scores = jax.random.normal(jax.random.key(0), (20, 11), dtype)
@@ -162,13 +156,9 @@ def test_parse_hands_one_sided_to_quantile_only():
     assert parse("0.5", one_sided=True) == absolute(0.5)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "top:0.1", "quantile", "quantile:", "quantile:half", "absolute:0.1:2", ":1"]
-)
+@pytest.mark.parametrize("text", ["", "top:0.1", "quantile", "quantile:", "quantile:half", "absolute:0.1:2", ":1"])
 def test_parse_says_its_forms(text):
-    with pytest.raises(
-        UserError, match=r"absolute:0.01 \(or just 0.01\), fraction_of_max:0.4 or quantile:0.25"
-    ):
+    with pytest.raises(UserError, match=r"absolute:0.01 \(or just 0.01\), fraction_of_max:0.4 or quantile:0.25"):
         parse(text)
 
 

@@ -56,9 +56,7 @@ def test_records_fit_the_final_masks(alone):
         "Dense_2": (100, 4),
     }
     total = sum(mask.size for mask in masks.values())
-    assert row["remaining_weights"] == pytest.approx(
-        sum((mask != 0).sum() for mask in masks.values()) / total
-    )
+    assert row["remaining_weights"] == pytest.approx(sum((mask != 0).sum() for mask in masks.values()) / total)
     for name, mask in masks.items():
         assert mask.dtype == np.int8 and set(np.unique(mask)) <= {-1, 0, 1}
         assert row[f"{name}:minus"] == pytest.approx((mask == -1).mean())
