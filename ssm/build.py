@@ -67,7 +67,7 @@ def build(config: Config, *, classes: int = 10) -> Supermask:
     )
 
 
-def seed_key(seed: int | Array) -> Array:
+def seed_key(seed: int | np.integer | Array) -> Array:
     """Return the key from which everything random of one seed comes; threefry, whatever the default is."""
     return jax.random.key(seed, impl="threefry2x32")
 

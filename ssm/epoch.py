@@ -1,8 +1,8 @@
 """One epoch of many seeds as one compiled program: batches scanned, seeds vectorised or looped, state donated."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,8 @@ from ssm.metrics import MaskCounts, count
 from ssm.optim import sgdw
 from ssm.supermask import Supermask, effective_weights, masks
 
-SeedLoop = Literal["map", "vmap"]
+SeedLoop: TypeAlias = Literal["map", "vmap"]
+Devices: TypeAlias = Sequence[Any]  # of jax.Device, which type checkers take for a variable
 EVALUATION_BATCH = 1000
 
 
@@ -63,14 +64,14 @@ def layer_name(path: str) -> str:
 
 
 def make_program(
-    net: Supermask, config: Config, example: Array, *, gauge: bool, loop: SeedLoop, devices: list[jax.Device]
+    net: Supermask, config: Config, example: Array, *, gauge: bool, loop: SeedLoop, devices: Devices
 ) -> Program:
     """Return the program of a configuration for seeds spread evenly over `devices`.
 
     `example` is a batch of one standardised image, for its shape alone.  `gauge` says that the frozen signs may be left
     out of the step (`ssm.gauge.holds`).  `map` runs a device's seeds one after another, `vmap` all at once.
     """
-    mesh = Mesh(devices, ("seeds",))
+    mesh = Mesh(list(devices), ("seeds",))
     spread, shared = PartitionSpec("seeds"), PartitionSpec()
 
     def over_seeds(function, specs, **options):
@@ -168,7 +169,7 @@ def _losses(net: Supermask, config: Config, frozen, params, batch) -> tuple[Arra
     """Return each sample's loss and whether its class was found."""
     images, labels = batch
     weights = transpose(effective_weights(net.learner, frozen, params))
-    logits = net.module.apply({"params": weights}, images)
+    logits: Array = net.module.apply({"params": weights}, images)  # type: ignore[assignment]
     return losses.by_name(config.loss)(logits, labels), jnp.argmax(logits, -1) == labels
 
 

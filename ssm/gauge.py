@@ -14,13 +14,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flax.traverse_util import flatten_dict, unflatten_dict
 from jax import Array
 
 from ssm.learners import Learner
 from ssm.supermask import layer_thresholds
-
-Tree = Mapping[str, Any]
+from ssm.trees import Path, Tree, flatten, unflatten
 
 
 class StepForm(NamedTuple):
@@ -28,7 +26,7 @@ class StepForm(NamedTuple):
 
     frozen: Tree
     params: Tree
-    signs: dict[tuple[str, ...], Array]  # int8, in the step's orientation; empty where the general path is used
+    signs: dict[Path, Array]  # int8, in the step's orientation; empty where the general path is used
 
 
 def holds(learner: Learner, frozen: Tree) -> bool:
@@ -38,7 +36,7 @@ def holds(learner: Learner, frozen: Tree) -> bool:
     """
     if not learner.gauge:
         return False
-    kernels = flatten_dict(frozen["net"])
+    kernels = flatten(frozen["net"])
     for path, layer in layer_thresholds(frozen).items():
         magnitude = np.abs(np.asarray(kernels[path]))
         if not (magnitude == magnitude.flat[0]).all() or float(layer.lower) != -float(layer.upper):
@@ -56,20 +54,20 @@ def to_step(frozen: Tree, params: Tree, *, gauge: bool) -> StepForm:
     frozen, params = transpose(frozen), transpose(params)
     if not gauge:
         return StepForm(frozen, params, {})
-    kernels = flatten_dict(frozen["net"])
+    kernels = flatten(frozen["net"])
     signs = {path: jnp.where(kernels[path] < 0, -1, 1).astype(jnp.int8) for path in layer_thresholds(frozen)}
     constants = {path: jnp.abs(kernels[path]).ravel()[0] for path in signs}
     return StepForm(
-        {**frozen, "net": unflatten_dict(kernels | constants)},
+        {**frozen, "net": unflatten(kernels | constants)},
         {**params, "net": flip(params["net"], signs)},
         signs,
     )
 
 
-def flip(tree: Tree, signs: Mapping[tuple[str, ...], Array]) -> dict[str, Any]:
+def flip(tree: Tree, signs: Mapping[Path, Array]) -> dict[str, Any]:
     """Return the tree with the leaves that have signs multiplied by them; its own inverse."""
-    flat = flatten_dict(tree)
-    return unflatten_dict(flat | {path: flat[path] * sign.astype(flat[path].dtype) for path, sign in signs.items()})
+    flat = flatten(tree)
+    return unflatten(flat | {path: flat[path] * sign.astype(flat[path].dtype) for path, sign in signs.items()})
 
 
 def from_step(form: StepForm) -> Tree:

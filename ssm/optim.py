@@ -27,14 +27,14 @@ def sgdw(
     `torch.optim.SGD`), which at lr 0.05 is 20 times weaker.  Build it inside the step: its state does not depend on
     the rates.  Source: Loshchilov and Hutter 2019; reference/ledger.md, rows 1 and 2.
     """
-    step = optax.chain(optax.scale_by_learning_rate(learning_rate), optax.trace(decay=momentum, nesterov=nesterov))
+    step = optax.chain(optax.scale(-jnp.asarray(learning_rate)), optax.trace(decay=momentum, nesterov=nesterov))
     if decay == "decoupled":
         return optax.chain(step, optax.add_decayed_weights(-jnp.asarray(weight_decay)))
-    return optax.chain(optax.add_decayed_weights(weight_decay), step)
+    return optax.chain(optax.add_decayed_weights(jnp.asarray(weight_decay)), step)
 
 
 def exponential(
-    step: Int[Array, "..."] | int, *, rate: ArrayLike, steps: ArrayLike, staircase: bool = True
+    step: Int[ArrayLike, "..."], *, rate: ArrayLike, steps: ArrayLike, staircase: bool = True
 ) -> Float[Array, "..."]:
     """Return the factor of an exponential schedule at a step: rate ** (step / steps), whole powers if `staircase`.
 

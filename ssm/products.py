@@ -66,7 +66,8 @@ def bfloat16_dot_general(
             f"with dimension numbers {dimension_numbers}.  Leave --precision at float32 for this model."
         )
     rows = lhs.reshape(-1, lhs.shape[-1])
-    return _matmul(rows, rhs, native_bfloat16()).reshape(*lhs.shape[:-1], rhs.shape[-1])
+    product: Array = _matmul(rows, rhs, native_bfloat16())  # type: ignore[assignment]
+    return product.reshape(*lhs.shape[:-1], rhs.shape[-1])
 
 
 def round_to_bfloat16(x: Array) -> Array:

@@ -243,7 +243,9 @@ def _finished(summary: Mapping[str, Any] | None) -> list[int]:
 
 
 def _statistics(values: Mapping[int, float]) -> dict[str, Any]:
-    found = interval(list(values.values()))._asdict() if values else dict.fromkeys(("mean", "q05", "q95", "std"))
+    found: dict[str, Any] = dict.fromkeys(("mean", "q05", "q95", "std"))
+    if values:
+        found |= interval(list(values.values()))._asdict()
     return {**found, "values": dict(sorted(values.items()))}
 
 

@@ -1,20 +1,19 @@
 """The wrapper that masks any Flax module: frozen kernels, scores as params."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Literal
 
 import jax
 from flax import linen as nn
 from flax.core import meta
-from flax.core.scope import subtract_filters
-from flax.traverse_util import flatten_dict, unflatten_dict
+from flax.core.scope import Scope, subtract_filters
 from jax import Array
 
 from ssm import initializers, learners, thresholds
 from ssm.errors import UserError
 from ssm.learners import Learner, Thresholds
+from ssm.trees import Path, Tree, flatten, unflatten
 
-Tree = Mapping[str, Any]
 OWN = ("params", "frozen")  # collections that the wrapper manages; all others belong to the wrapped module
 
 
@@ -24,22 +23,22 @@ def effective_weights(learner: Learner, frozen: Tree, params: Tree) -> dict[str,
     `frozen` and `params` are the two collections of one `Supermask`.  Every operation is elementwise, so frozen
     kernels may also be scalars that broadcast against their scores (see `ssm.gauge`).
     """
-    kernels, scores = flatten_dict(frozen["net"]), flatten_dict(params.get("net", {}))
+    kernels, scores = flatten(frozen["net"]), flatten(params.get("net", {}))
     weights = kernels | scores  # parameters without thresholds are used as they are, frozen or trained
     for path, layer in layer_thresholds(frozen).items():
         weights[path] = learner.weight(kernels[path], scores[path], layer)
-    return unflatten_dict(weights)
+    return unflatten(weights)
 
 
-def layer_thresholds(frozen: Tree) -> dict[tuple[str, ...], Thresholds]:
+def layer_thresholds(frozen: Tree) -> dict[Path, Thresholds]:
     """Return the thresholds of every masked kernel by its path in the params of the wrapped module."""
-    lower, upper = flatten_dict(frozen["lower"]), flatten_dict(frozen["upper"])
+    lower, upper = flatten(frozen["lower"]), flatten(frozen["upper"])
     return {path: Thresholds(lower[path], upper[path]) for path in lower}
 
 
 def masks(learner: Learner, frozen: Tree, params: Tree) -> dict[str, Array]:
     """Return every kernel's mask by its path, such as `Dense_0/kernel`, in the scores' shapes and dtypes."""
-    scores = flatten_dict(params["net"])
+    scores = flatten(params["net"])
     return {"/".join(path): learner.mask(scores[path], layer) for path, layer in layer_thresholds(frozen).items()}
 
 
@@ -78,7 +77,7 @@ class Supermask(nn.Module):
         frozen = {name: self.get_variable("frozen", name) for name in ("net", "lower", "upper")}
         params = {"net": self.get_variable("params", "net", {})}
         variables = {name: tree["net"] for name, tree in self.variables.items() if name not in OWN and "net" in tree}
-        mutable = subtract_filters(self.scope.mutable, set(OWN))
+        mutable = subtract_filters(self._scope().mutable, set(OWN))
         weights = effective_weights(self.learner, frozen, params)
         result = module.apply(variables | {"params": weights}, *args, rngs=self._keys(), mutable=mutable, **kwargs)
         if mutable is False:
@@ -97,8 +96,12 @@ class Supermask(nn.Module):
         """Return every kernel's mask by its path, such as `Dense_0/kernel`."""
         return masks(self.learner, variables["frozen"], variables["params"])
 
+    def _scope(self) -> Scope:
+        assert self.scope is not None  # Flax binds a module before it calls it
+        return self.scope
+
     def _keys(self) -> dict[str, Array]:
-        return {name: self.make_rng(name) for name in self.scope.rngs}
+        return {name: self.make_rng(name) for name in self._scope().rngs}
 
     def _initialise(self, module: nn.Module, args, kwargs) -> None:
         if not self.is_mutable_collection("frozen"):
@@ -107,7 +110,7 @@ class Supermask(nn.Module):
                 "variables that `init` returned, not `params` alone."
             )
         variables = dict(module.init(self._keys(), *args, **kwargs))
-        found = flatten_dict(meta.unbox(variables.pop("params", {})))
+        found = flatten(meta.unbox(variables.pop("params", {})))
         chosen = [path for path in sorted(found) if path[-1] in self.kernels]
         if not chosen:
             names = ", ".join(sorted({path[-1] for path in found})) or "none"
@@ -127,7 +130,7 @@ class Supermask(nn.Module):
         rest = {path: found.pop(path) for path in list(found) if path not in scores}
         frozen, trained = (found | rest, scores) if self.others == "frozen" else (found, scores | rest)
         for name, tree in (("net", frozen), ("lower", lower), ("upper", upper)):
-            self.put_variable("frozen", name, unflatten_dict(tree))
-        self.put_variable("params", "net", unflatten_dict(trained))
+            self.put_variable("frozen", name, unflatten(tree))
+        self.put_variable("params", "net", unflatten(trained))
         for name, tree in variables.items():
             self.put_variable(name, "net", tree)

@@ -11,7 +11,7 @@ import numpy as np
 from ssm import build, gauge, metrics, optim
 from ssm.config import Config
 from ssm.data import Dataset
-from ssm.epoch import Info, Program, SeedLoop, State, make_program
+from ssm.epoch import Devices, Info, Program, SeedLoop, State, make_program
 from ssm.supermask import Supermask
 
 Row = dict[str, Any]
@@ -52,7 +52,7 @@ def make_trainer(
     config: Config,
     dataset: Dataset,
     *,
-    devices: Sequence[jax.Device] | None = None,
+    devices: Devices | None = None,
     loop: SeedLoop | None = None,
 ) -> Trainer:
     """Return a trainer whose groups of seeds are spread evenly over `devices` (all by default).

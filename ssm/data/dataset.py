@@ -50,8 +50,7 @@ class Dataset:
             )
         if len(self.class_names) != self.classes:
             raise DataError(
-                f"{self.source}: {len(self.class_names)} class names, "
-                f"expected one for each of {self.classes} classes"
+                f"{self.source}: {len(self.class_names)} class names, expected one for each of {self.classes} classes"
             )
 
 

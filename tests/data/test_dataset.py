@@ -33,8 +33,7 @@ def test_label_out_of_range(label):
     with pytest.raises(LabelRangeError) as error:
         make(test_labels=np.array([1, label], np.int32))
     assert str(error.value) == (
-        f"test part of made: by a test: label {label} at position 1 (1 of 2 are out of range), "
-        "expected 0 to 1"
+        f"test part of made: by a test: label {label} at position 1 (1 of 2 are out of range), expected 0 to 1"
     )
     assert isinstance(error.value, UserError)
 

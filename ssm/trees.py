@@ -1,0 +1,20 @@
+"""Nested parameter trees as flat dictionaries by path, and back."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from flax.traverse_util import flatten_dict, unflatten_dict
+from jax import Array
+
+Tree = Mapping[str, Any]
+Path = tuple[str, ...]
+
+
+def flatten(tree: Tree) -> dict[Path, Array]:
+    """Return the leaves of a nested dictionary by their path."""
+    return flatten_dict(tree)  # type: ignore[return-value]
+
+
+def unflatten(leaves: Mapping[Path, Any]) -> dict[str, Any]:
+    """Return the nested dictionary of leaves by path."""
+    return unflatten_dict(leaves)  # type: ignore[arg-type]
