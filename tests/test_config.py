@@ -38,12 +38,8 @@ def test_presets_follow_the_ledger():
 
 def test_mnist5k_has_a_recipe_of_its_own_under_the_default_preset():
     config = make(dataset="mnist5k", samples=4_000)
-    assert (config.batch_size, config.weight_decay, config.decay_steps, config.epochs) == (
-        64,
-        1e-3,
-        2000,
-        200,
-    )
+    assert (config.batch_size, config.weight_decay, config.epochs) == (64, 1e-3, 200)
+    assert (config.decay_rate, config.decay_steps) == (0.5, 2000)
     assert make(dataset="mnist5k", samples=4_000, preset="paper").epochs == 100
     assert make(dataset="mnist5k", samples=4_000, decay_epochs=10.0).decay_steps == 630
 
