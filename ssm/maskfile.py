@@ -34,6 +34,7 @@ def save_masks(path: str | os.PathLike[str], masks: Mapping[str, np.ndarray]) ->
         codes[: mask.size] = mask.reshape(-1).astype(np.int8) + 1
         arrays[f"{layer}:codes"] = np.bitwise_or.reduce(codes.reshape(-1, 4) << _SHIFTS, axis=1)
         arrays[f"{layer}:shape"] = np.asarray(mask.shape, np.int64)
+    arrays[":layers"] = np.asarray(len(masks))  # a damaged directory may list fewer
     buffer = io.BytesIO()
     np.savez_compressed(buffer, allow_pickle=False, **arrays)
     write_atomic(path, buffer.getvalue())
@@ -57,6 +58,8 @@ def load_masks(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
                 if part == "shape":
                     shape = tuple(int(size) for size in file[name])
                     masks[layer] = _unpack(file[f"{layer}:codes"], shape)
+            if len(masks) != int(file[":layers"]):
+                raise ValueError(f"{len(masks)} layers of {int(file[':layers'])}")
         return masks
     except FileNotFoundError:
         raise UserError(f"{path} does not exist") from None

@@ -243,10 +243,11 @@ def _finished(summary: Mapping[str, Any] | None) -> list[int]:
 
 
 def _statistics(values: Mapping[int, float]) -> dict[str, Any]:
+    values = dict(sorted(values.items()))  # a sum must not depend on which seeds came first
     found: dict[str, Any] = dict.fromkeys(("mean", "q05", "q95", "std"))
     if values:
         found |= interval(list(values.values()))._asdict()
-    return {**found, "values": dict(sorted(values.items()))}
+    return {**found, "values": values}
 
 
 @contextmanager

@@ -35,7 +35,7 @@ def test_welch_by_hand():
 
 
 def test_welch_published_example():
-    # Three samples' pairs from the article "Welch's t-test" on Wikipedia, example 1: p = 0.021.
+    # Example 1 of Wikipedia's article "Welch's t-test", which prints p = 0.021.
     a = [27.5, 21.0, 19.0, 23.6, 17.0, 17.9, 16.9, 20.1, 21.9, 22.6, 23.1, 19.6, 19.0, 21.7, 21.4]
     b = [27.1, 22.0, 20.8, 23.4, 23.4, 23.5, 25.8, 22.0, 24.8, 20.2, 21.9, 22.1, 22.9, 20.5, 24.4]
     assert welch(a, b) == pytest.approx(0.021, abs=5e-4)
