@@ -15,6 +15,8 @@ from ssm.files import write_atomic
 
 _SHIFTS = np.arange(0, 8, 2, dtype=np.uint8)
 
+_EMPTY = 22  # bytes of a zip file without entries
+
 # What zipfile and numpy raise for bytes they did not write, found by flipping every one of a file's.
 _DAMAGE = (OSError, EOFError, ValueError, KeyError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)
 
@@ -34,7 +36,6 @@ def save_masks(path: str | os.PathLike[str], masks: Mapping[str, np.ndarray]) ->
         codes[: mask.size] = mask.reshape(-1).astype(np.int8) + 1
         arrays[f"{layer}:codes"] = np.bitwise_or.reduce(codes.reshape(-1, 4) << _SHIFTS, axis=1)
         arrays[f"{layer}:shape"] = np.asarray(mask.shape, np.int64)
-    arrays[":layers"] = np.asarray(len(masks))  # a damaged directory may list fewer
     buffer = io.BytesIO()
     np.savez_compressed(buffer, allow_pickle=False, **arrays)
     write_atomic(path, buffer.getvalue())
@@ -49,7 +50,8 @@ def load_masks(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     try:
         masks = {}
         # From memory: numpy leaves a file it cannot make sense of open.
-        file = np.load(io.BytesIO(Path(path).read_bytes()), allow_pickle=False)
+        data = Path(path).read_bytes()
+        file = np.load(io.BytesIO(data), allow_pickle=False)
         if not isinstance(file, NpzFile):
             raise ValueError("an array by itself")
         with file:
@@ -58,8 +60,8 @@ def load_masks(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
                 if part == "shape":
                     shape = tuple(int(size) for size in file[name])
                     masks[layer] = _unpack(file[f"{layer}:codes"], shape)
-            if len(masks) != int(file[":layers"]):
-                raise ValueError(f"{len(masks)} layers of {int(file[':layers'])}")
+        if not masks and len(data) > _EMPTY:
+            raise ValueError("its directory lists nothing")
         return masks
     except FileNotFoundError:
         raise UserError(f"{path} does not exist") from None
