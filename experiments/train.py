@@ -1,8 +1,8 @@
 """Train signed Supermasks, binary ones or the dense baseline, many seeds at once; ends with the paper's row beside.
 
-python experiments/train.py --model=fcn                     5 seeds, the model's own data if it is at hand
-python experiments/train.py --model=fcn --dataset=mnist --seeds=50
-python experiments/train.py --model=fcn --preset=paper --dry-run
+- python experiments/train.py --model=fcn                     5 seeds, the model's own data if it is at hand
+- python experiments/train.py --model=fcn --dataset=mnist --seeds=50
+- python experiments/train.py --model=fcn --preset=paper --dry-run
 """
 
 import sys
@@ -100,7 +100,7 @@ ELSEWHERE = (
 def main(options: Options) -> None:
     # JAX takes seconds to import: --help and bad options need not wait for it.
     from ssm import data, devices
-    from ssm.config import parse_seeds, resolve
+    from ssm.config import Config, parse_seeds, resolve
     from ssm.presets import MODEL_DATA
 
     seeds = parse_seeds(options.seeds)
@@ -108,15 +108,16 @@ def main(options: Options) -> None:
         raise UserError(f"--group must be at least 1; got {options.group}.")
     devices.use_host_devices()
     own = MODEL_DATA.get(options.model, ("mnist",))[0]
+    overrides = {name: value for name, value in vars(options).items() if name not in ELSEWHERE}
+
+    def settings(dataset: str, samples: int) -> Config:
+        named = {"model": options.model, "method": options.method, "preset": options.preset}
+        return resolve(**named, dataset=dataset, samples=samples, overrides=overrides)
+
+    # What can't work on any data is said at once, not after a download.
+    settings(own if options.dataset == "auto" else options.dataset, samples=2**31)
     dataset = data.load(options.dataset, data_dir=options.data_dir, preferred=own)
-    config = resolve(
-        model=options.model,
-        method=options.method,
-        preset=options.preset,
-        dataset=dataset.name,
-        samples=len(dataset.train_labels),
-        overrides={name: value for name, value in vars(options).items() if name not in ELSEWHERE},
-    )
+    config = settings(dataset.name, len(dataset.train_labels))
     print(f"data: {dataset.source}")
     print(
         "configuration: " + ", ".join(f"{name}={value}" for name, value in config.as_dict().items()),
@@ -133,10 +134,9 @@ def say_needs(config, dataset, seeds: int, group: int | None) -> None:
 
     from ssm.build import build
     from ssm.estimate import estimate
-    from ssm.run import default_group
+    from ssm.run import plan
 
-    devices = min(len(jax.devices()), seeds)
-    group = group or default_group(seeds, devices)
+    group, devices = plan(seeds, len(jax.devices()), group)
     needs = estimate(build(config, classes=dataset.classes), config, dataset, group=group, devices=devices)
     total = needs.seconds * seeds * config.epochs
     print(f"weights under the mask: {needs.weights:,}")

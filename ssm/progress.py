@@ -60,7 +60,7 @@ def _lines(total: int, epochs: int) -> Report:
     def report(told: Told) -> None:
         state["done"] += 1
         elapsed = time.perf_counter() - started
-        if elapsed - state["said"] < LINE_SECONDS and told.epoch != epochs:
+        if elapsed - state["said"] < LINE_SECONDS and told.epoch != epochs and told.rows:
             return
         state["said"] = elapsed
         left = elapsed / state["done"] * (total - state["done"])

@@ -9,6 +9,7 @@ from ssm.config import Config
 from ssm.data import Dataset
 from ssm.devices import environment, seed_loop
 from ssm.epoch import SeedLoop
+from ssm.errors import UserError
 from ssm.estimate import count_masked
 from ssm.progress import reporter
 from ssm.results import Run, open_run
@@ -17,9 +18,15 @@ from ssm.train import make_trainer, train
 CPU_GROUP = 5  # seeds per device: a group that is lost to a crash costs minutes, and small groups cost no speed
 
 
-def default_group(seeds: int, devices: int) -> int:
-    """Return how many seeds are trained together: all of them, on a CPU at most five per device."""
-    return min(seeds, CPU_GROUP * devices) if jax.default_backend() == "cpu" else seeds
+def plan(seeds: int, devices: int, group: int | None = None) -> tuple[int, int]:
+    """Return how many seeds are trained together, and on how many devices, one with no seed being of no use.
+
+    A `group` is what the user wants; by default all seeds are trained together, on a CPU at most five per device.
+    """
+    if group is None:
+        group = CPU_GROUP * devices if jax.default_backend() == "cpu" else seeds
+    group = min(group, seeds)
+    return group, min(group, devices)
 
 
 def run_seeds(
@@ -34,17 +41,17 @@ def run_seeds(
     """Train the seeds that the configuration's folder under `out` does not hold yet, and return the run.
 
     `group` seeds are trained together and saved together; the numbers do not depend on it.
+    Raises UserError where the folder cannot be written, or is another run's.
     """
-    devices = jax.devices()
     loop = loop or seed_loop()
     where = environment(precision=config.precision, seed_loop=loop)
     run = open_run(out, config=config.as_dict(), environment=where, source=dataset.source)
-    missing = [seed for seed in seeds if seed not in set(run.finished_seeds())]
+    finished = set(run.finished_seeds())
+    missing = [seed for seed in dict.fromkeys(seeds) if seed not in finished]
     if not missing:
         return run
-    devices = devices[: len(missing)]
-    group = group or default_group(len(missing), len(devices))
-    trainer = make_trainer(config, dataset, devices=devices, loop=loop)
+    group, devices = plan(len(missing), len(jax.devices()), group)
+    trainer = make_trainer(config, dataset, devices=jax.devices()[:devices], loop=loop)
     run = open_run(
         out,
         config=config.as_dict(),
@@ -56,5 +63,8 @@ def run_seeds(
     with reporter(groups=len(groups), epochs=config.epochs) as report:
         for members in groups:
             result = train(trainer, members, report)
-            run.add_seeds(history_rows=result.history, finals=result.finals, masks=result.masks)
+            try:
+                run.add_seeds(history_rows=result.history, finals=result.finals, masks=result.masks)
+            except OSError as error:  # a full disk, say: what was saved before stands
+                raise UserError(f"{run.folder} cannot be written: {error.strerror or error}") from error
     return run
