@@ -1,0 +1,72 @@
+import json
+import os
+import re
+import subprocess
+from importlib import metadata
+
+import jax
+import pytest
+
+from ssm import devices
+from ssm.devices import cores, environment, seed_loop
+
+
+def test_the_cpu_shows_as_many_devices_as_were_asked_for():
+    assert len(jax.devices("cpu")) == 8  # tests/conftest.py
+
+
+def test_cores_are_those_that_this_process_may_use(monkeypatch):
+    assert 1 <= cores() <= (os.cpu_count() or 1)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {1, 5, 6}, raising=False)
+    assert cores() == 3
+    monkeypatch.delattr(os, "sched_getaffinity")  # macOS
+    monkeypatch.setattr(os, "cpu_count", lambda: 12)
+    assert cores() == 12
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert cores() == 1
+
+
+@pytest.mark.parametrize(("backend", "loop"), [("cpu", "map"), ("gpu", "vmap"), ("tpu", "vmap")])
+def test_only_a_cpu_runs_seeds_one_after_another(monkeypatch, backend, loop):
+    monkeypatch.setattr(jax, "default_backend", lambda: backend)
+    assert seed_loop() == loop
+
+
+def test_the_environment_says_what_a_result_depends_on():
+    found = environment(precision="bfloat16")
+    assert list(found) == [
+        *("python", "jax", "jaxlib", "flax", "optax", "numpy"),
+        *("backend", "device", "devices", "processor", "git_commit", "precision"),
+    ]
+    assert found["jax"] == jax.__version__ and found["flax"] == metadata.version("flax")
+    assert (found["backend"], found["devices"]) == (jax.default_backend(), len(jax.devices()))
+    assert f"{cores()} cores" in found["processor"] or not os.path.exists("/proc/cpuinfo")
+    assert found["precision"] == "bfloat16"
+    assert json.loads(json.dumps(found)) == found
+
+
+def git(folder, *arguments):
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run(["git", "-C", str(folder), *identity, *arguments], check=True, capture_output=True)
+
+
+def test_the_commit_is_named_with_what_was_changed_since(monkeypatch, tmp_path):
+    module = tmp_path / "devices.py"
+    module.write_text("1")
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    monkeypatch.setattr(devices, "__file__", str(module))
+    assert environment()["git_commit"] is None  # no repository
+    git(tmp_path, "init")
+    git(tmp_path, "add", "devices.py")
+    git(tmp_path, "commit", "-m", "x")
+    commit = environment()["git_commit"]
+    assert re.fullmatch("[0-9a-f]{40}", commit)
+    (tmp_path / "notes").write_text("files that git does not know change no program")
+    assert environment()["git_commit"] == commit
+    module.write_text("2")
+    assert environment()["git_commit"] == f"{commit} with changes"
+
+
+def test_without_git_there_is_no_commit(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert environment()["git_commit"] is None
