@@ -1,8 +1,8 @@
 """Train signed Supermasks, binary ones or the dense baseline, many seeds at once; ends with the paper's row beside.
 
-- python experiments/train.py --model=fcn                     5 seeds, the model's own data if it is at hand
-- python experiments/train.py --model=fcn --dataset=mnist --seeds=50
-- python experiments/train.py --model=fcn --preset=paper --dry-run
+python experiments/train.py --model=fcn                     5 seeds, the model's own data if it is at hand
+python experiments/train.py --model=fcn --dataset=mnist --seeds=50
+python experiments/train.py --model=fcn --preset=paper --dry-run
 """
 
 import sys
@@ -14,6 +14,15 @@ import tyro
 
 from ssm.errors import UserError
 
+HINT = "(default: the preset's)"
+Whole = Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint=HINT)]
+Number = Annotated[float | None, tyro.conf.arg(metavar="X", help_behavior_hint=HINT)]
+Text = Annotated[str | None, tyro.conf.arg(metavar="RULE", help_behavior_hint=HINT)]
+
+
+def _choice(*names: str, hint: str = HINT):
+    return tyro.conf.arg(metavar="{" + ",".join(names) + "}", help_behavior_hint=hint)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
@@ -24,61 +33,68 @@ class Options:
     """Network: fcn."""
     method: Literal["signed", "binary", "baseline"] = "signed"
     """Signed Supermask, binary Supermask, or the dense net with trained weights."""
-    init: Literal["elus", "he", "xavier", "elu", "paper_formula"] | None = None
-    """Scale of the frozen weights (default: elus; for the baseline, elu)."""
+    init: Annotated[
+        Literal["elus", "he", "xavier", "elu", "paper_formula"] | None,
+        _choice("elus", "he", "xavier", "elu", "paper_formula"),
+    ] = None
+    """Scale of the frozen weights: elus, for the baseline elu, unless it is said here."""
     preset: Literal["default", "paper", "code"] = "default"
     """Recipe: what works best, what the paper says, or what its released program does."""
     dataset: str = "auto"
     """mnist, fashion_mnist, mnist5k, tfds:NAME; auto takes the model's own set if it can be had within 15 s, else
     mnist5k."""
-    data_dir: Path | None = None
+    data_dir: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None
     """Folder with the data set's files (default: SSM_DATA_DIR, then the usual places, then a download)."""
     seeds: str = "5"
     """How many (50 is seeds 0 to 49), a range (10:20), or a list (3,7)."""
-    epochs: int | None = None
+    epochs: Whole = None
     """Passes over the data."""
-    batch_size: int | None = None
+    batch_size: Whole = None
     """Images per step."""
-    learning_rate: float | None = None
+    learning_rate: Number = None
     """Learning rate at the start."""
-    weight_decay: float | None = None
+    weight_decay: Number = None
     """Weight decay at the start; it follows the learning rate's schedule."""
-    decay: Literal["decoupled", "coupled"] | None = None
-    """Whether weight decay is independent of the learning rate (as in the authors' program) or multiplied by it."""
-    decay_rate: float | None = None
+    decay: Annotated[Literal["decoupled", "coupled"] | None, _choice("decoupled", "coupled")] = None
+    """Whether weight decay is independent of the learning rate (as in the authors' program) or part of the gradient."""
+    decay_rate: Number = None
     """Factor of learning rate and weight decay per --decay-epochs."""
-    decay_epochs: float | None = None
+    decay_epochs: Number = None
     """Epochs per --decay-rate."""
-    staircase: bool | None = None
+    staircase: Annotated[bool | None, _choice("True", "False")] = None
     """Whether the schedule goes down in steps."""
-    momentum: float | None = None
+    momentum: Number = None
     """Momentum."""
-    nesterov: bool | None = None
+    nesterov: Annotated[bool | None, _choice("True", "False")] = None
     """Whether momentum is Nesterov's."""
-    threshold: str | None = None
+    threshold: Text = None
     """Rule of the thresholds: absolute:0.01, fraction_of_max:0.4 or quantile:0.25 (density at the start)."""
-    weight_distribution: Literal["signed_constant", "uniform", "normal"] | None = None
+    weight_distribution: Annotated[
+        Literal["signed_constant", "uniform", "normal"] | None, _choice("signed_constant", "uniform", "normal")
+    ] = None
     """Distribution of the frozen (or, for the baseline, first) weights."""
-    factor: float | None = None
-    """Factor on the He scale, for --init=elus and he (default: the model's ELUS factor, 1 for he)."""
-    p0: float | None = None
+    factor: Number = None
+    """Factor on the He scale, for --init=elus (sqrt(3) for the fcn) and he (1)."""
+    p0: Number = None
     """Hidden share that --init=paper_formula assumes."""
-    score_scale: Literal["elus", "he", "xavier", "elu"] | None = None
+    score_scale: Annotated[Literal["elus", "he", "xavier", "elu"] | None, _choice("elus", "he", "xavier", "elu")] = None
     """Scale of the scores at the start."""
-    score_distribution: Literal["signed_constant", "uniform", "normal"] | None = None
+    score_distribution: Annotated[
+        Literal["signed_constant", "uniform", "normal"] | None, _choice("signed_constant", "uniform", "normal")
+    ] = None
     """Distribution of the scores at the start."""
-    loss: Literal["log_softmax", "clipped"] | None = None
+    loss: Annotated[Literal["log_softmax", "clipped"] | None, _choice("log_softmax", "clipped")] = None
     """Plain cross-entropy, or the authors' form clipped at 1e-7."""
-    order: Literal["reshuffle", "fixed"] | None = None
+    order: Annotated[Literal["reshuffle", "fixed"] | None, _choice("reshuffle", "fixed")] = None
     """A new order of the data for each seed and epoch, or one fixed order for all."""
-    precision: Literal["float32", "bfloat16"] | None = None
+    precision: Annotated[Literal["float32", "bfloat16"] | None, _choice("float32", "bfloat16")] = None
     """Operands of matrix products; sums, scores and updates are float32 always."""
     out: Path = Path("runs")
     """Folder of the runs."""
-    group: int | None = None
-    """Seeds trained together (default: all; on a CPU, five per core).  The numbers don't depend on it."""
-    seed_loop: Literal["map", "vmap"] | None = None
-    """How a device runs its seeds: one after another, or vectorised (default: by backend)."""
+    group: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(default: by backend)")] = None
+    """Seeds trained and saved together: all, or on a CPU five per core.  The numbers don't depend on it."""
+    seed_loop: Annotated[Literal["map", "vmap"] | None, _choice("map", "vmap", hint="(default: by backend)")] = None
+    """How a device runs its seeds: one after another (on a CPU), or vectorised."""
     dry_run: bool = False
     """Print the resolved configuration, counts, memory and time, and stop."""
 
@@ -139,7 +155,8 @@ def say_needs(config, dataset, seeds: int, group: int | None) -> None:
     group, devices = plan(seeds, len(jax.devices()), group)
     needs = estimate(build(config, classes=dataset.classes), config, dataset, group=group, devices=devices)
     total = needs.seconds * seeds * config.epochs
-    print(f"weights under the mask: {needs.weights:,}")
+    kind = "trained" if config.method == "baseline" else "under the mask"
+    print(f"weights {kind}: {needs.weights:,}")
     print(f"memory: about {needs.bytes / 1e9:.1f} GB with {group} seeds at once on {devices} device(s)")
     print(f"time: about {needs.seconds:.2f} s per epoch and seed, {total / 60:.1f} min for {seeds} seeds")
 
@@ -162,3 +179,6 @@ if __name__ == "__main__":
     except UserError as error:
         print(f"train.py: {error}", file=sys.stderr)
         sys.exit(2)
+    except KeyboardInterrupt:
+        print("train.py: stopped; groups that ended are saved, and the same command trains the rest.", file=sys.stderr)
+        sys.exit(130)

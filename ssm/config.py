@@ -116,18 +116,24 @@ def resolve(
     return Config(model=model, method=method, preset=preset, dataset=dataset, **values)  # type: ignore[arg-type]
 
 
+MOST_SEEDS = 100_000
+
+
 def parse_seeds(text: str) -> list[int]:
     """Return the seeds that a text names: `50` is 0 to 49, `10:20` is 10 to 19, `3,7` is just those two."""
     try:
         if "," in text:
-            seeds = [int(part) for part in text.split(",") if part.strip()]
-        elif ":" in text:
-            first, last = text.split(":")
-            seeds = list(range(int(first or 0), int(last)))
+            seeds = {int(part) for part in text.split(",") if part.strip()}
         else:
-            seeds = list(range(int(text)))
+            first, _, last = text.rpartition(":")
+            span = range(int(first or 0), int(last))
+            # Compared by ends, as len() fails beyond 2**63: what has too many seeds is not worth a list of them.
+            seeds = set(span) if span.stop - span.start <= MOST_SEEDS else set()
     except ValueError:
-        seeds = []
+        seeds = set()
     if not seeds or min(seeds) < 0 or max(seeds) >= 2**31:
-        raise UserError(f"--seeds={text} names no seeds; write 50 (0 to 49), 10:20 (10 to 19) or 3,7 (those two).")
-    return sorted(set(seeds))
+        raise UserError(
+            f"--seeds={text} names no seeds; write 50 (0 to 49), 10:20 (10 to 19) or 3,7 (those two), below 2**31, and "
+            f"at most {MOST_SEEDS:,} at once."
+        )
+    return sorted(seeds)

@@ -64,7 +64,7 @@ def _lines(total: int, epochs: int) -> Report:
             return
         state["said"] = elapsed
         left = elapsed / state["done"] * (total - state["done"])
-        seeds = f"seeds {told.seeds[0]}..{told.seeds[-1]}"
+        seeds = f"{len(told.seeds)} seed(s) from {told.seeds[0]} on"
         print(
             f"{seeds}, epoch {told.epoch}/{epochs}: {_text(told)}, {left:.0f} s left",
             file=sys.stderr,

@@ -86,7 +86,9 @@ def test_seeds():
     assert parse_seeds("7,3,7") == [3, 7]
 
 
-@pytest.mark.parametrize("text", ["", "0", "5:5", "x", "-1", "1,-2", "3:1", "1.5", "1:2:3"])
+@pytest.mark.parametrize(
+    "text", ["", "0", "5:5", "x", "-1", "1,-2", "3:1", "1.5", "1:2:3", "2000000000", "9" * 30, "2147483648,1"]
+)
 def test_seeds_that_name_none_are_an_error(text):
     with pytest.raises(UserError, match="names no seeds"):
         parse_seeds(text)

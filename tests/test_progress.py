@@ -29,10 +29,10 @@ def test_without_a_terminal_there_are_plain_lines_on_stderr(capsys, clock):
     out, err = capsys.readouterr()
     assert out == ""
     assert err.splitlines() == [
-        "seeds 0..1, epoch 1/2: accuracy 85.00%, remaining weights 5.00%, 60 s left",
-        "seeds 0..1, epoch 2/2: accuracy 85.00%, remaining weights 5.00%, 40 s left",
-        "seeds 2..3, epoch 1/2: accuracy 85.00%, remaining weights 5.00%, 20 s left",
-        "seeds 2..3, epoch 2/2: accuracy 85.00%, remaining weights 5.00%, 0 s left",
+        "2 seed(s) from 0 on, epoch 1/2: accuracy 85.00%, remaining weights 5.00%, 60 s left",
+        "2 seed(s) from 0 on, epoch 2/2: accuracy 85.00%, remaining weights 5.00%, 40 s left",
+        "2 seed(s) from 2 on, epoch 1/2: accuracy 85.00%, remaining weights 5.00%, 20 s left",
+        "2 seed(s) from 2 on, epoch 2/2: accuracy 85.00%, remaining weights 5.00%, 0 s left",
     ]
 
 
@@ -49,7 +49,7 @@ def test_a_group_without_a_seed_left_is_told_at_once(capsys, clock):
     with reporter(groups=1, epochs=30) as report:
         report(told(1))
         report(told(2, accuracy=()))
-    assert capsys.readouterr().err.splitlines()[1].startswith("seeds 0..1, epoch 2/30: no seed left")
+    assert capsys.readouterr().err.splitlines()[1].startswith("2 seed(s) from 0 on, epoch 2/30: no seed left")
 
 
 def test_a_terminal_gets_a_bar(monkeypatch, capsys):

@@ -1,0 +1,170 @@
+"""Seconds per epoch and seed of the FCN on full MNIST, evaluation included; run it on an idle machine.
+
+    python experiments/benchmarks/speed.py --data-dir DIR --out speed.json
+
+The variants take turns, round after round, so that a machine whose speed drifts slows all of them alike; minimum and
+median are over rounds.  Memory is the peak of a process of its own that trains 50 seeds at once.
+"""
+
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from ssm.errors import UserError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Time the FCN's epochs."""
+
+    data_dir: Path | None = None
+    """Folder of the MNIST files (default: where train.py looks)."""
+    rounds: int = 5
+    """Timed epochs of each variant."""
+    seeds: int = 10
+    """Seeds of a variant, unless it names its own number."""
+    out: Path | None = None
+    """File for the figures, as JSON."""
+    only: str = ""
+    """Just the variants whose name holds this text."""
+    memory_of: Annotated[int | None, tyro.conf.Suppress] = None
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One thing to time: a name, and how it differs from the ELUS row in float32."""
+
+    name: str
+    method: str = "signed"
+    precision: str = "float32"
+    loop: str = "map"
+    devices: int | None = None  # None: one per core
+    seeds: int | None = None
+    gauge: bool = True
+
+
+VARIANTS = (
+    Variant("signed float32"),
+    Variant("signed bfloat16", precision="bfloat16"),
+    Variant("dense baseline float32", method="baseline"),
+    Variant("signed float32, signs read in the step", gauge=False),
+    Variant("signed float32, seeds vectorised (vmap)", loop="vmap"),
+    Variant("signed float32, one device", devices=1),
+    Variant("signed float32, 2 seeds", seeds=2),
+    Variant("signed float32, 50 seeds", seeds=50),
+)
+
+
+def prepare(variant: Variant, dataset, default_seeds: int):
+    """Return a function that runs one epoch of all seeds, and their number."""
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+
+    from ssm.build import steps_per_epoch
+    from ssm.config import resolve
+    from ssm.epoch import make_program
+    from ssm.train import make_trainer, schedule
+
+    config = resolve(
+        model="fcn",
+        method=variant.method,
+        preset="default",
+        dataset=dataset.name,
+        samples=len(dataset.train_labels),
+        overrides={"precision": variant.precision, "init": "elus"},
+    )
+    devices = jax.devices()[: variant.devices]
+    trainer = make_trainer(config, dataset, devices=devices, loop=variant.loop)  # type: ignore[arg-type]
+    if not variant.gauge:
+        example = jnp.zeros((1, *dataset.train_images.shape[1:]))
+        program = make_program(trainer.net, config, example, gauge=False, loop="map", devices=devices)
+        trainer = trainer._replace(program=program)
+    program, seeds = trainer.program, variant.seeds or default_seeds
+    keys = program.place(np.arange(seeds, dtype=np.uint32))
+    rates = schedule(config, 0, steps_per_epoch(trainer.samples, config.batch_size))
+    state = [program.start(keys)]
+
+    def epoch(number: int) -> None:
+        more = program.share((np.uint32(number), *rates))
+        state[0], info = program.epoch(state[0], keys, *more, trainer.order, trainer.train, trainer.test)
+        jax.block_until_ready(info)
+
+    return epoch, seeds
+
+
+def time_all(dataset, options: Options) -> dict[str, dict[str, Any]]:
+    """Return the times of every variant by name; prints a line for each."""
+    chosen = [variant for variant in VARIANTS if options.only in variant.name]
+    ready = {}
+    for variant in chosen:
+        epoch, seeds = prepare(variant, dataset, options.seeds)
+        start = time.perf_counter()
+        epoch(0)  # compiles
+        ready[variant.name] = (epoch, seeds, time.perf_counter() - start)
+        print(f"compiled: {variant.name}", file=sys.stderr, flush=True)
+    times: dict[str, list[float]] = {name: [] for name in ready}
+    for number in range(1, options.rounds + 1):
+        for name, (epoch, seeds, _) in ready.items():
+            start = time.perf_counter()
+            epoch(number)
+            times[name].append((time.perf_counter() - start) / seeds)
+    figures = {}
+    for name, (_, seeds, first) in ready.items():
+        figures[name] = {
+            "seeds": seeds,
+            "minimum": min(times[name]),
+            "median": statistics.median(times[name]),
+            "maximum": max(times[name]),
+            "first_epoch_with_compilation": first,
+        }
+        line = "  ".join(f"{key} {figures[name][key]:.3f}" for key in ("minimum", "median", "maximum"))
+        print(f"{name:45s} {line}  s per epoch and seed ({seeds} seeds)", flush=True)
+    return figures
+
+
+def peak_memory(dataset, seeds: int) -> int:
+    """Return this process's peak memory in bytes after an epoch of so many seeds."""
+    epoch, _ = prepare(Variant("memory", seeds=seeds), dataset, seeds)
+    epoch(0)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def main(options: Options) -> None:
+    from ssm import data, devices, files
+
+    devices.use_host_devices()
+    dataset = data.load("mnist", data_dir=options.data_dir)
+    if options.memory_of is not None:
+        print(json.dumps(peak_memory(dataset, options.memory_of)))
+        return
+    if options.rounds < 1:
+        raise UserError(f"--rounds must be at least 1; got {options.rounds}.")
+    where = devices.environment()
+    print(f"{where['processor']}, JAX {where['jax']}, {where['devices']} device(s)", flush=True)
+    figures: dict[str, Any] = {"environment": where, "variants": time_all(dataset, options)}
+    if not options.only:
+        where_data = [f"--data-dir={options.data_dir}"] if options.data_dir else []
+        call = [sys.executable, __file__, *where_data, "--memory-of=50"]
+        figures["peak_memory_50_seeds"] = json.loads(subprocess.run(call, check=True, capture_output=True).stdout)
+        print(f"peak memory, 50 seeds at once: {figures['peak_memory_50_seeds'] / 1e9:.2f} GB")
+        masked, dense = (figures["variants"][name]["median"] for name in ("signed float32", "dense baseline float32"))
+        print(f"masked over dense, medians: {masked / dense:.3f}")
+    if options.out is not None:
+        files.write_json(options.out, figures)
+
+
+if __name__ == "__main__":
+    try:
+        main(tyro.cli(Options, description=__doc__))
+    except UserError as error:
+        print(f"speed.py: {error}", file=sys.stderr)
+        sys.exit(2)
