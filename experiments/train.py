@@ -1,8 +1,8 @@
 """Train signed Supermasks, binary ones or the dense baseline, many seeds at once; ends with the paper's row beside.
 
-python experiments/train.py --model=fcn                     5 seeds, the model's own data if it is at hand
-python experiments/train.py --model=fcn --dataset=mnist --seeds=50
-python experiments/train.py --model=fcn --preset=paper --dry-run
+- python experiments/train.py --model=fcn                     5 seeds, the model's own data if it is at hand
+- python experiments/train.py --model=fcn --dataset=mnist --seeds=50
+- python experiments/train.py --model=fcn --preset=paper --dry-run
 """
 
 import sys
