@@ -1,4 +1,4 @@
-"""Everything the FCN has to show on one GPU in under ten minutes: ceilings, ways of running seeds, all rows of the paper.
+"""What the FCN has to show on one GPU in under ten minutes: ceilings, ways of running seeds, and all rows.
 
 On a lent machine: `python experiments/benchmarks/gpu.py --data-dir DIR --out DIR`.  Its table is printed as it goes,
 and the JSON file is complete after every part.  A row that would not end before --minutes is left out as a whole.
