@@ -2,7 +2,6 @@
 
 import csv
 import io
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import tyro
 from ssm.errors import UserError
 from ssm.files import write_atomic
 from ssm.history import curve, read_history
+from ssm.program import run_program
 from ssm.results import read_summary
 
 LIMIT = 100_000
@@ -57,8 +57,4 @@ def main(options: Options) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main(tyro.cli(Options))
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+    run_program(main, Options)

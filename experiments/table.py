@@ -1,6 +1,5 @@
 """Prints the runs as a table beside the paper's rows: `python experiments/table.py [RUN_OR_FOLDER ...]`."""
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -8,7 +7,7 @@ from typing import Annotated, Literal
 import tyro
 
 from ssm import tables
-from ssm.errors import UserError
+from ssm.program import run_program
 
 HERE = Path(__file__).resolve().parent
 
@@ -39,8 +38,4 @@ def main(options: Options) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main(tyro.cli(Options))
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+    run_program(main, Options)

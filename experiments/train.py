@@ -5,7 +5,6 @@
 - python experiments/train.py --model=fcn --preset=paper --dry-run
 """
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -13,6 +12,7 @@ from typing import Annotated, Literal
 import tyro
 
 from ssm.errors import UserError
+from ssm.program import run_program
 
 HINT = "(default: the preset's)"
 Whole = Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint=HINT)]
@@ -174,11 +174,4 @@ def train(config, dataset, seeds: list[int], options: Options) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main(tyro.cli(Options, description=__doc__))
-    except UserError as error:
-        print(f"train.py: {error}", file=sys.stderr)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        print("train.py: stopped; groups that ended are saved, and the same command trains the rest.", file=sys.stderr)
-        sys.exit(130)
+    run_program(main, Options, description=__doc__)

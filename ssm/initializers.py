@@ -3,7 +3,6 @@
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from numbers import Real
 from typing import Any
 
 import jax
@@ -11,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import DTypeLike
 
-from ssm.errors import UserError
+from ssm.errors import UserError, require
 
 Scale = Callable[[int, int], Any]
 """(fan_in, fan_out) -> standard deviation c, a number or a traced scalar."""
@@ -47,7 +46,7 @@ def he(factor: float = 1.0) -> Scale:
 
     Raises `UserError` unless factor > 0.  Source: He et al. 2015.
     """
-    _require(factor, "factor", "above 0", lambda value: 0 < value < math.inf)
+    require(factor, "factor", "above 0", lambda value: 0 < value < math.inf)
     return lambda fan_in, fan_out: factor * math.sqrt(2 / fan_in)
 
 
@@ -79,7 +78,7 @@ def paper_formula(p0: float, *, fan: str = "in") -> Scale:
     `fan` chooses n: 'in', as in the authors' program, or 'out', as in the paper's text.  Raises `UserError`
     for another `fan`, or a p0 outside [0, 1).  Source: equation 3 (and 24) of the paper.
     """
-    _require(p0, "p0", "in [0, 1)", lambda value: 0 <= value < 1)
+    require(p0, "p0", "in [0, 1)", lambda value: 0 <= value < 1)
     if fan not in ("in", "out"):
         raise UserError(f"fan must be 'in' or 'out', got {fan!r}")
 
@@ -179,9 +178,3 @@ def _deviation(scale: Scale, shape: Sequence[int], dtype: DTypeLike) -> Any:
 def _wide(dtype: DTypeLike) -> DTypeLike:
     # A bfloat16 uniform of jax.random has 128 values and a mean of -b / 128: draw wider, then round.
     return dtype if jnp.finfo(dtype).bits >= 32 else jnp.float32
-
-
-def _require(value: Any, name: str, range_: str, holds: Callable[[Any], bool]) -> None:
-    # A traced value cannot be looked at, and is not a Real.
-    if isinstance(value, Real) and not holds(value):
-        raise UserError(f"{name} must be {range_}, got {value}")

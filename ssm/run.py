@@ -1,9 +1,11 @@
 """A whole run: the seeds that are missing, group by group, each group saved as it ends."""
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 
 from ssm.config import Config
 from ssm.data import Dataset
@@ -52,13 +54,8 @@ def run_seeds(
         return run
     group, devices = plan(len(missing), len(jax.devices()), group)
     trainer = make_trainer(config, dataset, devices=jax.devices()[:devices], loop=loop)
-    run = open_run(
-        out,
-        config=config.as_dict(),
-        environment=where,
-        source=dataset.source,
-        weights=count_masked(trainer.net, jax.numpy.zeros((1, *dataset.train_images.shape[1:]))),
-    )
+    example = jnp.zeros((1, *dataset.train_images.shape[1:]))
+    run = dataclasses.replace(run, weights=count_masked(trainer.net, example))
     groups = [missing[start : start + group] for start in range(0, len(missing), group)]
     with reporter(groups=len(groups), epochs=config.epochs) as report:
         for members in groups:

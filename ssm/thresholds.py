@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from ssm.errors import UserError
+from ssm.errors import UserError, require
 
 Pair = tuple[Float[Array, ""], Float[Array, ""]]
 """(lower, upper): scalars of the scores' dtype."""
@@ -33,7 +33,7 @@ class absolute:
     symmetric: ClassVar[bool] = True
 
     def __post_init__(self):
-        _require(self.tau, "tau", "at least 0 and finite", lambda value: 0 <= value < math.inf)
+        require(self.tau, "threshold tau", "at least 0 and finite", lambda value: 0 <= value < math.inf)
 
     def __call__(self, scores: Float[Array, "..."]) -> Pair:
         """Return (lower, upper) for one layer's scores."""
@@ -56,7 +56,7 @@ class fraction_of_max:
     symmetric: ClassVar[bool] = True
 
     def __post_init__(self):
-        _require(self.p, "p", "in [0, 1]", lambda value: 0 <= value <= 1)
+        require(self.p, "threshold p", "in [0, 1]", lambda value: 0 <= value <= 1)
 
     def __call__(self, scores: Float[Array, "..."]) -> Pair:
         """Return (lower, upper) for one layer's scores."""
@@ -82,7 +82,7 @@ class quantile:
     symmetric: ClassVar[bool] = False
 
     def __post_init__(self):
-        _require(self.density, "density", "in (0, 1]", lambda value: 0 < value <= 1)
+        require(self.density, "threshold density", "in (0, 1]", lambda value: 0 < value <= 1)
 
     def __call__(self, scores: Float[Array, "..."]) -> Pair:
         """Return (lower, upper) for one layer's scores."""
@@ -134,9 +134,3 @@ def parse(text: str, *, one_sided: bool = False) -> Rule:
 def _at(ordered: Float[Array, " n"], index: Array) -> Float[Array, ""]:
     # One before the first means "nothing at this end".
     return jnp.where(index >= 0, ordered[jnp.maximum(index, 0)], jnp.asarray(-jnp.inf, ordered.dtype))
-
-
-def _require(value: Any, name: str, range_: str, holds: Callable[[Any], bool]) -> None:
-    # A traced value cannot be looked at, and is not a Real.
-    if isinstance(value, Real) and not holds(value):
-        raise UserError(f"threshold {name} must be {range_}, got {value}")

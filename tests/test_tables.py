@@ -212,7 +212,7 @@ def test_the_program_prints_the_table(tmp_path):
 def test_the_program_says_what_is_wrong(tmp_path):
     done = table("absent", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "error: absent cannot be read: No such file or directory\n"
+    assert done.stderr == "table.py: absent cannot be read: No such file or directory\n"
     folder = put(tmp_path / "runs" / "mine")
     (folder / "summary.json").write_text("{")
     done = table(cwd=tmp_path)

@@ -6,16 +6,14 @@ The rows are ordinary runs under OUT/runs: `experiments/table.py` and `publish.p
 """
 
 import dataclasses
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import tyro
-
 from ssm.errors import UserError
+from ssm.program import run_program
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,8 +218,4 @@ def main(options: Options) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main(tyro.cli(Options, description=__doc__))
-    except UserError as error:
-        print(f"gpu.py: {error}", file=sys.stderr)
-        sys.exit(2)
+    run_program(main, Options, description=__doc__)

@@ -19,6 +19,7 @@ from typing import Annotated, Any
 import tyro
 
 from ssm.errors import UserError
+from ssm.program import run_program
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,8 +164,4 @@ def main(options: Options) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main(tyro.cli(Options, description=__doc__))
-    except UserError as error:
-        print(f"speed.py: {error}", file=sys.stderr)
-        sys.exit(2)
+    run_program(main, Options, description=__doc__)
