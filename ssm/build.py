@@ -14,6 +14,7 @@ from ssm.config import Config
 from ssm.data.standardize import statistics
 from ssm.initializers import Initializer
 from ssm.models import MODELS
+from ssm.presets import ELUS_FACTOR
 from ssm.supermask import Supermask
 
 INIT, ORDER = 0, 1  # what a seed's key is folded with, once per purpose
@@ -34,18 +35,11 @@ def split(images: np.ndarray, labels: np.ndarray) -> Split:
     return Split(jnp.asarray(images), jnp.asarray(labels, jnp.int32), *jax.jit(statistics)(images))
 
 
-def _initializer(config: Config, scale: str, distribution: str) -> Initializer:
-    options = {
-        "paper_formula": {"p0": config.p0},
-        "he": {"factor": config.factor},
-        "elus": {"factor": config.factor},
-    }
-    return initializers.by_name(scale, distribution, **options.get(scale, {}))
-
-
 def kernel_init(config: Config) -> Initializer:
     """Return the initialiser of the kernels that a configuration names."""
-    init = _initializer(config, config.init, config.weight_distribution)
+    options = {"paper_formula": {"p0": config.p0}}
+    options |= {scale: {"factor": config.factor} for scale in ("he", "elus")}
+    init = initializers.by_name(config.init, config.weight_distribution, **options.get(config.init, {}))
     if config.precision == "float32" or config.method == "baseline":
         return init
     # A frozen constant that is exact in bfloat16 makes every effective weight exact in the products, too.
@@ -63,8 +57,14 @@ def build(config: Config, *, classes: int = 10) -> Supermask:
         module,
         learner=learners.LEARNERS[config.method],
         threshold=thresholds.parse(config.threshold, one_sided=config.method == "binary"),
-        score_init=_initializer(config, config.score_scale, config.score_distribution),
+        score_init=score_init(config),
     )
+
+
+def score_init(config: Config) -> Initializer:
+    """Return the initialiser of the scores; ELUS has the model's own factor, whatever that of the weights is."""
+    options = {"factor": ELUS_FACTOR[config.model]} if config.score_scale == "elus" else {}
+    return initializers.by_name(config.score_scale, config.score_distribution, **options)
 
 
 def seed_key(seed: int | np.integer | Array) -> Array:

@@ -102,8 +102,10 @@ def resolve(
     if "decay_epochs" in given:
         values.pop("decay_steps", None)  # what the user says outdoes a preset's unit
     values |= given
-    if values["init"] not in INITS:
-        _known("init", values["init"], INITS)
+    _known("init", values["init"], INITS)
+    for name, why in _idle(method, values["init"]).items():
+        if name in given:
+            raise UserError(f"{_flag(name)} has no effect on {why}; leave it out.")
     if isinstance(values["batch_size"], int) and values["batch_size"] > samples:
         raise UserError(
             f"--batch-size={values['batch_size']} is larger than the data set: {dataset} has {samples} training images."
@@ -114,6 +116,18 @@ def resolve(
     values.setdefault("decay_steps", decay_epochs * math.ceil(samples / values["batch_size"]))
     values.setdefault("factor", ELUS_FACTOR[model] if values["init"] == "elus" else 1.0)
     return Config(model=model, method=method, preset=preset, dataset=dataset, **values)  # type: ignore[arg-type]
+
+
+def _idle(method: str, init: str) -> dict[str, str]:
+    """Return the options that a method and an initialisation take no notice of, and why."""
+    idle = {}
+    if init not in ("elus", "he"):
+        idle["factor"] = f"--init={init}"
+    if init != "paper_formula":
+        idle["p0"] = f"--init={init}"
+    if method == "baseline":
+        idle |= dict.fromkeys(("threshold", "score_scale", "score_distribution"), "the baseline, which has no mask")
+    return idle
 
 
 MOST_SEEDS = 100_000

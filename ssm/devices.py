@@ -10,14 +10,21 @@ from typing import Any
 import jax
 
 from ssm.epoch import SeedLoop
+from ssm.errors import UserError
 
 
 def use_host_devices(count: int | None = None) -> None:
-    """Make JAX's CPU backend show one device per core (or `count`); call it before JAX computes anything.
+    """Start JAX with one CPU device per core (or `count`); call it before JAX computes anything.
 
     One epoch program keeps just over one core busy; seeds on a device per core keep all of them busy.
+    Raises UserError where JAX can't start the backend that the environment asks for.
     """
     jax.config.update("jax_num_cpu_devices", count or cores())
+    try:
+        jax.devices()
+    except (RuntimeError, AssertionError) as error:
+        asked = os.environ.get("JAX_PLATFORMS", "")
+        raise UserError(f"JAX finds no device; JAX_PLATFORMS is {asked!r}, unset it or set it to cpu.") from error
 
 
 def cores() -> int:

@@ -127,9 +127,7 @@ def _epoch(
     steps = steps_per_epoch(samples, batch)
     before = _int8_masks(net, state.form)
     if order is None:
-        key = jax.random.fold_in(jax.random.fold_in(seed_key(seed), ORDER), epoch)
-        # One sort of random bits; jax.random.permutation sorts twice, which costs 3 % of an epoch on a CPU.
-        order = jnp.argsort(jax.random.bits(key, (samples,)))
+        order = reshuffled(seed_key(seed), epoch, samples)
     indices = jnp.pad(order, (0, steps * batch - samples)).reshape(steps, batch)
     counts = (jnp.arange(steps * batch) < samples).astype(jnp.float32).reshape(steps, batch)
 
@@ -158,6 +156,13 @@ def _epoch(
         finite &= jnp.all(jnp.isfinite(leaf))
     layers = {layer_name(path): count(after[path], before[path]) for path in after}
     return State(form, optimiser), Info(loss / samples, hits / samples, test_loss, test_accuracy, finite, layers)
+
+
+def reshuffled(key: Array, epoch: Array | int, samples: int) -> Int[Array, " samples"]:
+    """Return a seed's own order of the data in an epoch, from the seed's key."""
+    key = jax.random.fold_in(jax.random.fold_in(key, ORDER), epoch)
+    # One sort of random bits; jax.random.permutation sorts twice, which costs 3 % of an epoch on a CPU.
+    return jnp.argsort(jax.random.bits(key, (samples,)))
 
 
 def _take(data: Split, index: Array) -> tuple[Array, Array]:

@@ -8,7 +8,9 @@ import jax.numpy as jnp
 
 from ssm.config import Config
 from ssm.data import Dataset
+from ssm.models import count_weights
 from ssm.supermask import Supermask, layer_thresholds
+from ssm.trees import flatten
 
 RUNTIME_BYTES = 450e6
 """Python, JAX, XLA's compiler and the compiled programs: measured on the CPU, docs/speed.md."""
@@ -29,16 +31,8 @@ class Estimate(NamedTuple):
 def count_masked(net: Supermask, example: jax.Array) -> int:
     """Return the number of weights of a net that its mask covers, without computing anything."""
     variables = jax.eval_shape(net.init, jax.random.key(0), example)
-    return sum(
-        layer.lower.size and _size(variables, path) for path, layer in layer_thresholds(variables["frozen"]).items()
-    )
-
-
-def _size(variables, path: tuple[str, ...]) -> int:
-    leaf = variables["params"]["net"]
-    for name in path:
-        leaf = leaf[name]
-    return leaf.size
+    scores = flatten(variables["params"]["net"])
+    return count_weights([scores[path] for path in layer_thresholds(variables["frozen"])])
 
 
 def estimate(net: Supermask, config: Config, dataset: Dataset, *, group: int, devices: int) -> Estimate:

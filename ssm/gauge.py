@@ -39,7 +39,9 @@ def holds(learner: Learner, frozen: Tree) -> bool:
     kernels = flatten(frozen["net"])
     for path, layer in layer_thresholds(frozen).items():
         magnitude = np.abs(np.asarray(kernels[path]))
-        if not (magnitude == magnitude.flat[0]).all() or float(layer.lower) != -float(layer.upper):
+        lower, upper = float(layer.lower), float(layer.upper)
+        # At a threshold of 0 the mask of a score of 0 is +1, which is not odd.
+        if not (magnitude == magnitude.flat[0]).all() or lower != -upper or upper <= 0:
             return False
     return True
 

@@ -22,6 +22,11 @@ def count(mask: Array, before: Array) -> MaskCounts:
     return MaskCounts(*(jnp.sum(hit, dtype=jnp.int32) for hit in (mask < 0, mask == 0, mask > 0, mask != before)))
 
 
+def dead_layers(masks: Mapping[str, Array]) -> list[str]:
+    """Return the names of the layers whose masks are all 0: nothing gets through, and no score gets a gradient back."""
+    return [name for name, mask in masks.items() if not np.any(np.asarray(mask))]
+
+
 def shares(layers: Mapping[str, MaskCounts], seed: int) -> dict[str, float]:
     """Return one seed's shares (0 to 1) from counts of shape [seeds]: in all, and per layer as `LAYER:share`.
 

@@ -3,10 +3,10 @@
 from typing import Literal
 
 import jax.numpy as jnp
+import numpy as np
 import optax
-from jax import Array
 from jax.typing import ArrayLike
-from jaxtyping import Float, Int
+from jaxtyping import Float32, Int
 
 Decay = Literal["decoupled", "coupled"]
 
@@ -34,11 +34,12 @@ def sgdw(
 
 
 def exponential(
-    step: Int[ArrayLike, "..."], *, rate: ArrayLike, steps: ArrayLike, staircase: bool = True
-) -> Float[Array, "..."]:
+    step: Int[np.ndarray, "..."] | int, *, rate: float, steps: float, staircase: bool = True
+) -> Float32[np.ndarray, "..."]:
     """Return the factor of an exponential schedule at a step: rate ** (step / steps), whole powers if `staircase`.
 
-    Both the learning rate and the weight decay are multiplied by it.
+    Both the learning rate and the weight decay are multiplied by it.  Computed on the host in double precision: a
+    division that rounds differently would move a stair by a step.
     """
-    power = jnp.asarray(step, jnp.float32) / steps
-    return jnp.asarray(rate, jnp.float32) ** (jnp.floor(power) if staircase else power)
+    power = np.asarray(step, np.float64) / steps
+    return np.asarray(rate ** (np.floor(power) if staircase else power), np.float32)

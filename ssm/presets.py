@@ -53,9 +53,10 @@ _CHANGES: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
             "decay_rate": 0.9,  # row 3: the released program's default
             "staircase": False,
             **(
-                {"learning_rate": 0.01, "weight_decay": 5e-4}  # row 10
-                if method == "baseline"
-                else {"threshold": "fraction_of_max:0.4"}  # row 4
+                {
+                    "baseline": {"learning_rate": 0.01, "weight_decay": 5e-4},  # row 10
+                    "signed": {"threshold": "fraction_of_max:0.4"},  # row 4
+                }.get(method, {})
             ),
         }
         for method in METHODS

@@ -13,10 +13,12 @@ from ssm.devices import environment, seed_loop
 from ssm.epoch import SeedLoop
 from ssm.errors import UserError
 from ssm.estimate import count_masked
+from ssm.files import read_json
 from ssm.progress import reporter
 from ssm.results import Run, open_run
 from ssm.train import make_trainer, train
 
+MATMUL_PRECISION = "highest"  # float32 must mean float32: by default a GPU's products would be TF32
 CPU_GROUP = 5  # seeds per device: a group that is lost to a crash costs minutes, and small groups cost no speed
 
 
@@ -29,6 +31,16 @@ def plan(seeds: int, devices: int, group: int | None = None) -> tuple[int, int]:
         group = CPU_GROUP * devices if jax.default_backend() == "cpu" else seeds
     group = min(group, seeds)
     return group, min(group, devices)
+
+
+def _check_data(run: Run, fingerprint: str) -> None:
+    """Raise UserError if the run's seeds were trained on other data of the same name, the user's own files, say."""
+    for entry in read_json(run.folder / "environment.json"):
+        if entry["environment"].get("data", fingerprint) != fingerprint:
+            raise UserError(
+                f"{run.folder} holds seeds trained on other data of the same name ({(run.summary() or {}).get('source')}); "
+                "choose another --out"
+            )
 
 
 def run_seeds(
@@ -46,8 +58,11 @@ def run_seeds(
     Raises UserError where the folder cannot be written, or is another run's.
     """
     loop = loop or seed_loop()
-    where = environment(precision=config.precision, seed_loop=loop)
+    where = environment(
+        precision=config.precision, seed_loop=loop, matmul_precision=MATMUL_PRECISION, data=dataset.fingerprint()
+    )
     run = open_run(out, config=config.as_dict(), environment=where, source=dataset.source)
+    _check_data(run, where["data"])
     finished = set(run.finished_seeds())
     missing = [seed for seed in dict.fromkeys(seeds) if seed not in finished]
     if not missing:
@@ -57,7 +72,7 @@ def run_seeds(
     example = jnp.zeros((1, *dataset.train_images.shape[1:]))
     run = dataclasses.replace(run, weights=count_masked(trainer.net, example))
     groups = [missing[start : start + group] for start in range(0, len(missing), group)]
-    with reporter(groups=len(groups), epochs=config.epochs) as report:
+    with reporter(groups=len(groups), epochs=config.epochs) as report, jax.default_matmul_precision(MATMUL_PRECISION):
         for members in groups:
             result = train(trainer, members, report)
             try:

@@ -1,6 +1,8 @@
 """The wrapper that masks any Flax module: frozen kernels, scores as params."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import jax
@@ -42,6 +44,26 @@ def masks(learner: Learner, frozen: Tree, params: Tree) -> dict[str, Array]:
     return {"/".join(path): learner.mask(scores[path], layer) for path, layer in layer_thresholds(frozen).items()}
 
 
+def _note_matrices(found: dict[Path, int], function, args, kwargs, context):
+    """Note of every DenseGeneral how many leading axes of its kernel are inputs, as it is called."""
+    module = context.module
+    if isinstance(module, nn.DenseGeneral) and not module.batch_dims:
+        found[(*module.path, "kernel")] = len(module.axis) if isinstance(module.axis, Sequence) else 1
+    return function(*args, **kwargs)
+
+
+def _draw(init: Callable[..., Array], inputs: int | None) -> Callable[..., Array]:
+    """Return the initialiser that sees a DenseGeneral's kernel as the matrix it is: its fans aren't a convolution's."""
+    if inputs is None:
+        return init
+
+    def draw(key, shape, dtype):
+        matrix = math.prod(shape[:inputs]), math.prod(shape[inputs:])
+        return init(key, matrix, dtype).reshape(shape)
+
+    return draw
+
+
 class Supermask(nn.Module):
     """Masks `module`: its kernels are frozen as initialised, and scores that choose a mask are trained instead.
 
@@ -54,6 +76,10 @@ class Supermask(nn.Module):
 
     Keys of the names `module` asks for (`dropout`, say) pass through.  A parameter is masked where its name is in
     `kernels`; biases, scales and the like are not.
+
+    Scores and redrawn kernels take their fans from the kernel's shape, a convolution's or a matrix (DenseGeneral and
+    attention included); axes that `nn.scan` or `nn.vmap` stack inside `module` count as a convolution's window, so
+    wrap such a layer before it is stacked.
 
     Options: `learner` (`ssm.learners`), `threshold` (a rule of `ssm.thresholds`), `score_init`, `kernel_init` (None
     keeps the kernels that the module draws itself), `kernels`, `others`.
@@ -109,7 +135,9 @@ class Supermask(nn.Module):
                 f"a Supermask of {type(module).__name__} was applied without its `frozen` collection: pass all the "
                 "variables that `init` returned, not `params` alone."
             )
-        variables = dict(module.init(self._keys(), *args, **kwargs))
+        matrices: dict[Path, int] = {}
+        with nn.intercept_methods(partial(_note_matrices, matrices)):
+            variables = dict(module.init(self._keys(), *args, **kwargs))
         found = flatten(meta.unbox(variables.pop("params", {})))
         chosen = [path for path in sorted(found) if path[-1] in self.kernels]
         if not chosen:
@@ -123,9 +151,9 @@ class Supermask(nn.Module):
         for index, path in enumerate(chosen):
             if self.kernel_init is not None:
                 key = jax.random.fold_in(kernel_key, index)
-                found[path] = self.kernel_init(key, found[path].shape, found[path].dtype)
+                found[path] = _draw(self.kernel_init, matrices.get(path))(key, found[path].shape, found[path].dtype)
             key = jax.random.fold_in(score_key, index)
-            scores[path] = self.learner.scores(key, found[path], self.score_init)
+            scores[path] = self.learner.scores(key, found[path], _draw(self.score_init, matrices.get(path)))
             lower[path], upper[path] = self.threshold(scores[path])
         rest = {path: found.pop(path) for path in list(found) if path not in scores}
         frozen, trained = (found | rest, scores) if self.others == "frozen" else (found, scores | rest)

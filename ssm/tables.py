@@ -46,8 +46,6 @@ def read_paper(path: str | os.PathLike[str]) -> list[Record]:
 def paper_row(summary: Mapping[str, Any], rows: Sequence[Record]) -> Record | None:
     """Return the first of the paper's rows with a run's model, method and init, on any data set, or None."""
     method, init = summary["method"], summary["init"]
-    if method == "baseline" and init == "elus":
-        init = "elu"  # the paper's dense nets are ELU's, of the same family
     wanted = (summary["model"], _METHODS.get(method, method), init)
     return next((row for row in rows if (row["model"], row["method"], row["init"]) == wanted), None)
 

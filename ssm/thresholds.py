@@ -2,14 +2,13 @@
 
 A rule is a small frozen dataclass, named like the function it is: `lower, upper = absolute(0.01)(scores)`.
 It is hashable, prints as the text that `parse` reads, and its parameter may be a traced value.
-`symmetric` says whether lower is always -upper.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
@@ -30,7 +29,6 @@ class absolute:
     """
 
     tau: Any = 0.01
-    symmetric: ClassVar[bool] = True
 
     def __post_init__(self):
         require(self.tau, "threshold tau", "at least 0 and finite", lambda value: 0 <= value < math.inf)
@@ -53,7 +51,6 @@ class fraction_of_max:
     """
 
     p: Any
-    symmetric: ClassVar[bool] = True
 
     def __post_init__(self):
         require(self.p, "threshold p", "in [0, 1]", lambda value: 0 <= value <= 1)
@@ -79,7 +76,6 @@ class quantile:
 
     density: Any
     one_sided: bool = field(default=False, kw_only=True)
-    symmetric: ClassVar[bool] = False
 
     def __post_init__(self):
         require(self.density, "threshold density", "in (0, 1]", lambda value: 0 < value <= 1)

@@ -1,6 +1,7 @@
 """Training a group of seeds: the loop over epochs on the host, and the records it makes."""
 
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -64,12 +65,18 @@ def make_trainer(
     train = build.split(dataset.train_images, dataset.train_labels)
     test = build.split(dataset.test_images, dataset.test_labels)
     example = jnp.zeros((1, *dataset.train_images.shape[1:]))
-    frozen = jax.jit(net.init)(build.seed_key(0), example)["frozen"]
+    variables = jax.jit(net.init)(build.seed_key(0), example)
+    if dead := metrics.dead_layers(net.masks(variables)):
+        warnings.warn(
+            f"{', '.join(dead)}: every mask is 0 at the start, so that nothing passes and nothing is learned; "
+            f"threshold {config.threshold} is too high for scores of scale {config.score_scale}",
+            stacklevel=2,
+        )
     program = make_program(
         net,
         config,
         example,
-        gauge=gauge.holds(net.learner, frozen),
+        gauge=gauge.holds(net.learner, variables["frozen"]),
         loop=loop or ("map" if devices[0].platform == "cpu" else "vmap"),
         devices=devices,
     )
@@ -81,9 +88,7 @@ def make_trainer(
 def schedule(config: Config, epoch: int, steps: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the learning rate and weight decay of every step of an epoch (counted from 0), float32 [steps] each."""
     step = np.arange(epoch * steps, (epoch + 1) * steps)
-    factor = np.asarray(
-        optim.exponential(step, rate=config.decay_rate, steps=config.decay_steps, staircase=config.staircase)
-    )
+    factor = optim.exponential(step, rate=config.decay_rate, steps=config.decay_steps, staircase=config.staircase)
     return np.float32(config.learning_rate) * factor, np.float32(config.weight_decay) * factor
 
 

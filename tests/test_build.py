@@ -41,6 +41,13 @@ def test_scores_are_xavier_uniform_and_hide_an_eighth():
     assert sum(hidden) / 266_200 == pytest.approx(0.128, abs=0.002)  # ledger, row 5
 
 
+@pytest.mark.parametrize(("scale", "deviation"), [("he", np.sqrt(2 / 784)), ("elus", np.sqrt(6 / 784))])
+@pytest.mark.parametrize("init", ["elus", "xavier"])
+def test_scores_have_a_scale_of_their_own(scale, deviation, init):
+    _, made = variables(score_scale=scale, init=init)
+    assert np.asarray(made["params"]["net"]["Dense_0"]["kernel"]).std() == pytest.approx(deviation, rel=0.01)
+
+
 def test_the_baseline_is_uniform_of_the_same_variance():
     _, made = variables(method="baseline")
     kernel = np.asarray(made["params"]["net"]["Dense_0"]["kernel"])

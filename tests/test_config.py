@@ -33,6 +33,7 @@ def test_presets_follow_the_ledger():
     assert (code.learning_rate, code.weight_decay, code.epochs) == (0.01, 5e-4, 50)
     assert (paper.init, paper.weight_distribution, paper.factor) == ("elu", "uniform", 1.0)
     assert make("binary", "paper").learning_rate == 0.05
+    assert make("binary", "code").threshold == "absolute:0.01"
     assert make(init="he").factor == 1.0
 
 
@@ -72,6 +73,9 @@ def test_what_the_user_says_wins():
         ({"threshold": "quantile:2"}, "density"),
         ({"init": "lecun"}, "--init=lecun is not known"),
         ({"order": "sorted"}, "--order=sorted"),
+        ({"init": "xavier", "factor": 2.0}, "--factor has no effect on --init=xavier"),
+        ({"p0": 0.3}, "--p0 has no effect on --init=elus"),
+        ({"method": "baseline", "threshold": "0.1"}, "--threshold has no effect on the baseline"),
     ],
 )
 def test_impossible_values_say_what_fits(options, message):

@@ -23,6 +23,7 @@ def start(**options):
         ({}, True),
         ({"threshold": thresholds.fraction_of_max(0.4)}, True),
         ({"kernel_init": initializers.normal(initializers.he())}, False),
+        ({"threshold": thresholds.absolute(0.0)}, False),
         ({"learner": learners.binary}, False),
         ({"learner": learners.baseline}, False),
         ({"threshold": thresholds.quantile(0.3)}, False),  # its two ends are not equally far from 0

@@ -1,13 +1,17 @@
 import jax.numpy as jnp
 import pytest
 
-from ssm.metrics import MaskCounts, count, shares
+from ssm.metrics import MaskCounts, count, dead_layers, shares
 
 
 def test_counts_of_a_literal_mask():
     mask = jnp.array([[1, 0, -1], [1, 1, 0]], jnp.int8)
     before = jnp.array([[1, 1, -1], [-1, 1, 0]], jnp.int8)
     assert [int(value) for value in count(mask, before)] == [1, 2, 3, 2]
+
+
+def test_dead_layers_are_named():
+    assert dead_layers({"a": jnp.zeros((2, 2)), "b": jnp.array([[0, -1]]), "c": jnp.zeros(3)}) == ["a", "c"]
 
 
 def test_shares_in_all_and_per_layer():

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 from types import SimpleNamespace
 
@@ -169,3 +170,11 @@ def test_a_folder_that_cannot_be_written_any_more_is_the_users_error(trained, di
     with pytest.raises(UserError, match=f"{folder.name} cannot be written: "):
         run_seeds(config(digits), digits, [0], out=tmp_path)
     assert not (folder / "summary.json").exists()
+
+
+def test_seeds_of_other_data_under_the_same_name_are_not_mixed(digits, trained, tmp_path):
+    run_seeds(config(digits), digits, [0], out=tmp_path)
+    other = dataclasses.replace(digits, train_images=digits.train_images[:, ::-1])
+    with pytest.raises(UserError, match=r"other data of the same name \(made by the tests\); choose another --out"):
+        run_seeds(config(digits), other, [0, 1], out=tmp_path)
+    assert run_seeds(config(digits), digits, [0, 1], out=tmp_path).finished_seeds() == [0, 1]

@@ -72,12 +72,11 @@ def test_any_module_is_masked(name):
     assert jax.tree.structure(variables["frozen"]["net"]) == jax.tree.structure(plain)
     for mask in net.masks(variables).values():
         assert set(np.unique(mask)) <= {-1, 0, 1}
-    rest = {"dropout": jax.random.key(2)}
-    output, _ = net.apply(variables, x, rngs=rest, mutable=["batch_stats"])
+    # The wrapped module computes the same with the plain weights; dropout is off, as its key has another path.
+    options = {"train": False} if name == "batch norm" else {}
     bare = {name: tree["net"] for name, tree in variables.items() if name not in ("params", "frozen")}
-    expected, _ = module.apply({"params": net.weights(variables), **bare}, x, rngs=rest, mutable=["batch_stats"])
-    if name != "batch norm":  # its dropout key is folded with the wrapper's path
-        np.testing.assert_array_equal(output, expected)
+    expected = module.apply({"params": net.weights(variables), **bare}, x, **options)
+    np.testing.assert_array_equal(net.apply(variables, x, **options), expected)
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -206,6 +205,17 @@ def test_remat_and_scan():
     assert kernels.shape == (3, 4, 4) and not np.array_equal(kernels[0], kernels[1])
     output, _ = jax.jit(stack.apply)(variables, x, None)
     assert output.shape == (2, 4)
+
+
+def test_attention_kernels_have_the_fans_of_matrices():
+    module = nn.MultiHeadDotProductAttention(num_heads=16)
+    init = initializers.signed_constant(initializers.he())
+    _, variables = start(module, jnp.ones((1, 2, 256)), kernel_init=init)
+    scores, kernels = (flatten_dict(variables[name]["net"]) for name in ("params", "frozen"))
+    for name in ("query", "out"):
+        assert float(jnp.abs(scores[name, "kernel"]).max()) == pytest.approx(np.sqrt(6 / 512), rel=1e-3)
+        np.testing.assert_allclose(np.abs(kernels[name, "kernel"]), np.sqrt(2 / 256), rtol=1e-6)
+    assert kernels["query", "kernel"].shape == (256, 16, 16)
 
 
 def test_kernels_can_be_drawn_anew_and_thresholds_follow_the_rule():

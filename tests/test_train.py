@@ -4,7 +4,7 @@ import pytest
 
 from ssm import build, gauge
 from ssm.config import resolve
-from ssm.epoch import make_program
+from ssm.epoch import make_program, reshuffled
 from ssm.train import make_trainer, schedule, train
 
 EPOCHS = 3
@@ -112,18 +112,26 @@ def test_other_methods(digits, method):
     assert (result.history[-1]["remaining_weights"] == 1) == (method == "baseline")
 
 
-def test_fixed_order_is_shared_and_reshuffled_order_is_not(digits):
-    fixed = run(digits, [3], order="fixed")
-    assert fixed.history[-1]["test_accuracy"] > 0.9
+def test_a_fixed_order_is_used_by_all_seeds_and_a_reshuffled_one_is_each_seeds_own(digits):
+    trainer = make_trainer(config(digits, order="fixed"), digits, devices=jax.devices()[:1])
+    result = train(trainer, [3])
+    turned = train(trainer._replace(order=trainer.order[::-1]), [3])
+    assert result.history[0]["train_loss"] != turned.history[0]["train_loss"]
     order = build.fixed_order(10)
     assert sorted(order.tolist()) == list(range(10)) and order.tolist() != list(range(10))
     np.testing.assert_array_equal(order, build.fixed_order(10))
 
 
+def test_reshuffled_orders_are_permutations_that_differ_by_seed_and_epoch():
+    orders = [reshuffled(build.seed_key(seed), epoch, 50).tolist() for seed in (0, 1) for epoch in (0, 1)]
+    assert all(sorted(order) == list(range(50)) for order in orders)
+    assert len({tuple(order) for order in orders}) == 4
+
+
 def test_bfloat16_products(digits, alone):
     result = run(digits, [3], precision="bfloat16")
     assert result.history[-1]["test_accuracy"] > 0.9
-    assert result.history[-1] != alone.history[-1]
+    assert result.history[-1]["train_loss"] != alone.history[-1]["train_loss"]
 
 
 def test_one_compilation_serves_all_epochs_rates_and_seeds(digits):
@@ -164,6 +172,11 @@ def test_when_every_seed_has_gone_wrong_training_ends(digits):
     result = train(poison(trainer, 0, 1), [4, 5], told.append)
     assert [final["failed_epoch"] for final in result.finals] == [1, 1]
     assert not result.masks and not result.history and len(told) == 1
+
+
+def test_layers_that_start_dead_are_named(digits):
+    with pytest.warns(UserWarning, match="Dense_0/kernel, Dense_1/kernel: every mask is 0 at the start"):
+        make_trainer(config(digits, threshold="absolute:0.2"), digits, devices=jax.devices()[:1])
 
 
 def test_the_schedule_of_an_epoch(digits):

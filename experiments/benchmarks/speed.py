@@ -81,15 +81,18 @@ def prepare(variant: Variant, dataset, default_seeds: int):
         preset="default",
         dataset=dataset.name,
         samples=len(dataset.train_labels),
-        overrides={"precision": variant.precision, "init": "elus"},
+        overrides={"precision": variant.precision},
     )
-    devices = jax.devices()[: variant.devices]
+    seeds = variant.seeds or default_seeds
+    most = min(variant.devices or seeds, len(jax.devices()), seeds)
+    # Seeds are spread evenly: what does not divide leaves a device out.
+    devices = jax.devices()[: next(count for count in range(most, 0, -1) if seeds % count == 0)]
     trainer = make_trainer(config, dataset, devices=devices, loop=variant.loop)  # type: ignore[arg-type]
     if not variant.gauge:
         example = jnp.zeros((1, *dataset.train_images.shape[1:]))
         program = make_program(trainer.net, config, example, gauge=False, loop="map", devices=devices)
         trainer = trainer._replace(program=program)
-    program, seeds = trainer.program, variant.seeds or default_seeds
+    program = trainer.program
     keys = program.place(np.arange(seeds, dtype=np.uint32))
     rates = schedule(config, 0, steps_per_epoch(trainer.samples, config.batch_size))
     state = [program.start(keys)]
@@ -147,8 +150,8 @@ def main(options: Options) -> None:
     if options.memory_of is not None:
         print(json.dumps(peak_memory(dataset, options.memory_of)))
         return
-    if options.rounds < 1:
-        raise UserError(f"--rounds must be at least 1; got {options.rounds}.")
+    if options.rounds < 1 or options.seeds < 1:
+        raise UserError(f"--rounds and --seeds must be at least 1; got {options.rounds} and {options.seeds}.")
     where = devices.environment()
     print(f"{where['processor']}, JAX {where['jax']}, {where['devices']} device(s)", flush=True)
     figures: dict[str, Any] = {"environment": where, "variants": time_all(dataset, options)}

@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import pathlib
+import re
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,8 @@ def find_prepared(name: str, places: list[pathlib.Path]) -> pathlib.Path | None:
 
     The newest version counts. Raises `DataError` if several configurations are prepared and none is named.
     """
+    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name):
+        raise DataError(f"tfds:{name}: no name of a data set, expected tfds:NAME or tfds:NAME/CONFIG")
     for place in places:
         found = [*place.glob(f"{name}/*/dataset_info.json"), *place.glob(f"{name}/*/*/dataset_info.json")]
         parents = {path.parent.parent for path in found}
@@ -65,7 +68,10 @@ def read_prepared(folder: pathlib.Path, *, name: str) -> Dataset:
 
     # What tfds.data_source(name, download=False) does, less the builder's code, which may want TensorFlow.
     # (Without download=False it retries a download for 200 s.)
-    builder: Any = tfds.builder_from_directory(folder)
+    try:
+        builder: Any = tfds.builder_from_directory(folder)
+    except (ValueError, KeyError, OSError) as error:
+        raise DataError(f"{folder}: dataset_info.json is damaged: {_first_line(error)}") from error
     features = dict(builder.info.features.items())
     if "image" not in features or not hasattr(features.get("label"), "names"):
         raise DataError(

@@ -140,8 +140,8 @@ def _data_dir(data_dir: str | os.PathLike[str] | None) -> pathlib.Path | None:
     place = data_dir if data_dir is not None else os.environ.get("SSM_DATA_DIR") or None
     if place is None:
         return None
-    path = pathlib.Path(place).expanduser()
+    path = pathlib.Path(os.path.expanduser(place))  # an unknown ~user stays as it is
     if not path.is_dir():
-        origin = "data_dir" if data_dir is not None else "SSM_DATA_DIR"
+        origin = "--data-dir" if data_dir is not None else "SSM_DATA_DIR"
         raise MissingFilesError(f"{path}: no such folder, expected one with data sets ({origin} names it)")
     return path

@@ -56,3 +56,11 @@ def test_label_out_of_range(label):
 def test_what_does_not_fit(changes, message):
     with pytest.raises(DataError, match=message):
         make(**changes)
+
+
+def test_fingerprint_tells_contents_apart_and_nothing_else():
+    first = make()
+    assert first.fingerprint() == make(name="other", source="elsewhere").fingerprint()
+    assert first.fingerprint() != make(train_labels=np.array([1, 1, 1], np.int32)).fingerprint()
+    assert first.fingerprint() != make(test_images=np.ones((2, 2, 2, 1), np.uint8)).fingerprint()
+    assert len(first.fingerprint()) == 16

@@ -140,7 +140,7 @@ def test_a_run_prints_data_configuration_and_table(first):
 
 
 def test_without_a_terminal_progress_is_plain_lines(first):
-    line = r"seeds 0\.\.1, epoch %d/2: accuracy \d+\.\d\d%%, remaining weights \d+\.\d\d%%, \d+ s left"
+    line = r"2 seed\(s\) from 0 on, epoch %d/2: accuracy \d+\.\d\d%%, remaining weights \d+\.\d\d%%, \d+ s left"
     lines = first.stderr.splitlines()
     assert len(lines) == 2, first.stderr  # nothing else either: no warning, no bar
     assert all(re.fullmatch(line % (epoch + 1), text) for epoch, text in enumerate(lines))
@@ -205,7 +205,7 @@ def test_further_seeds_leave_the_finished_ones_alone(first, more):
     assert more.files["masks/seed-0002.npz"] not in [first.files[name] for name in masks & set(first.files)]
     assert rows(more)[:4] == rows(first)
     assert [row["seed"] for row in rows(more)] == ["0", "0", "1", "1", "2", "2"]
-    assert all(line.startswith("seeds 2..2, epoch ") for line in more.stderr.splitlines())
+    assert all(line.startswith("1 seed(s) from 2 on, epoch ") for line in more.stderr.splitlines())
     assert "266,200 weights: 3 seeds, 2 epochs" in more.stdout
     assert sorted(seed for entry in decoded(more, "environment.json") for seed in entry["seeds"]) == [0, 1, 2]
 
