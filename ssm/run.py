@@ -37,9 +37,9 @@ def _check_data(run: Run, fingerprint: str) -> None:
     """Raise UserError if the run's seeds were trained on other data of the same name, the user's own files, say."""
     for entry in read_json(run.folder / "environment.json"):
         if entry["environment"].get("data", fingerprint) != fingerprint:
+            source = (run.summary() or {}).get("source")
             raise UserError(
-                f"{run.folder} holds seeds trained on other data of the same name ({(run.summary() or {}).get('source')}); "
-                "choose another --out"
+                f"{run.folder} holds seeds trained on other data of the same name ({source}); choose another --out"
             )
 
 

@@ -40,11 +40,11 @@ def test_a_given_folder_without_the_files_is_an_error(tmp_path, tiny, helpers):
             load(name, data_dir=tmp_path)
 
 
-@pytest.mark.parametrize("how", ["data_dir", "SSM_DATA_DIR"])
+@pytest.mark.parametrize("how", ["--data-dir", "SSM_DATA_DIR"])
 def test_no_such_folder(tmp_path, monkeypatch, how):
     monkeypatch.setenv("SSM_DATA_DIR", str(tmp_path / "nowhere"))
     with pytest.raises(MissingFilesError, match=rf"nowhere: no such folder.*\({how} names it\)"):
-        load("mnist", data_dir=tmp_path / "nowhere" if how == "data_dir" else None)
+        load("mnist", data_dir=tmp_path / "nowhere" if how == "--data-dir" else None)
 
 
 def test_the_whole_order(tmp_path, tiny, helpers, server, monkeypatch):
