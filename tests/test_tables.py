@@ -60,7 +60,7 @@ def test_the_paper_row_is_found_by_model_method_and_init(rows):
     assert mean(init="he") == 97.12
     assert mean(method="binary") == 97.03
     assert mean(method="baseline", init="elu") == 97.42
-    assert mean(method="baseline", init="elus") == 97.42
+    assert mean(method="baseline", init="elus") is None  # twice as wide a distribution as the ELU row's
     assert mean(method="binary", init="he") is None
 
 
