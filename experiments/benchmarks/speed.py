@@ -14,9 +14,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
-
-import tyro
+from typing import Any
 
 from ssm.errors import UserError
 from ssm.program import run_program
@@ -36,7 +34,8 @@ class Options:
     """File for the figures, as JSON."""
     only: str = ""
     """Just the variants whose name holds this text."""
-    memory_of: Annotated[int | None, tyro.conf.Suppress] = None
+    memory_of: int | None = None
+    """Print the peak memory, in bytes, of a process that trains so many seeds at once, and nothing else."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +154,8 @@ def main(options: Options) -> None:
     where = devices.environment()
     print(f"{where['processor']}, JAX {where['jax']}, {where['devices']} device(s)", flush=True)
     figures: dict[str, Any] = {"environment": where, "variants": time_all(dataset, options)}
+    if options.out is not None:
+        files.write_json(options.out, figures)
     if not options.only:
         where_data = [f"--data-dir={options.data_dir}"] if options.data_dir else []
         call = [sys.executable, __file__, *where_data, "--memory-of=50"]
