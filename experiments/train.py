@@ -2,7 +2,7 @@
 
 - python experiments/train.py --model=fcn                     5 seeds, the model's own data if it is at hand
 - python experiments/train.py --model=fcn --dataset=mnist --seeds=50
-- python experiments/train.py --model=fcn --preset=paper --dry-run
+- python experiments/train.py --model=conv4 --seeds=1 --preset=paper --dry-run
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Options:
     is completed, never repeated."""
 
     model: Annotated[str, tyro.conf.arg(metavar="NAME")] = "fcn"
-    """Network: fcn."""
+    """Network: fcn, conv2, conv4, conv6, conv8, resnet20, resnet56 or resnet110."""
     method: Literal["signed", "binary", "baseline"] = "signed"
     """Signed Supermask, binary Supermask, or the dense net with trained weights."""
     init: Annotated[
@@ -38,31 +38,65 @@ class Options:
         _choice("elus", "he", "xavier", "elu", "paper_formula"),
     ] = None
     """Scale of the frozen weights: elus, for the baseline elu, unless it is said here."""
-    preset: Literal["default", "paper", "code"] = "default"
-    """Recipe: what works best, what the paper says, or what its released program does."""
+    preset: Literal["default", "paper", "code", "sinn1", "sinn2"] = "default"
+    """Recipe: what works best, the paper's, its program's, or its sparser SiNN 1 and 2 (signed; fcn and Conv nets)."""
     dataset: str = "auto"
-    """mnist, fashion_mnist, mnist5k, tfds:NAME; auto takes the model's own set if it can be had within 15 s, else
-    mnist5k."""
+    """mnist, fashion_mnist, mnist5k (fcn), cifar10, cifar100 (the others), tfds:NAME; auto takes the model's own set if
+    it can be had within 15 s, else mnist5k for mnist."""
+    classes: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(default: the data set's)")] = None
+    """Outputs of the net: an error unless the data set has as many classes."""
     data_dir: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None
     """Folder with the data set's files (default: SSM_DATA_DIR, then the usual places, then a download)."""
     seeds: str = "5"
     """How many (50 is seeds 0 to 49), a range (10:20), or a list (3,7)."""
+    width: Number = None
+    """Factor on the sizes of all layers but the last."""
+    projections: Whole = None
+    """Projection blocks in each stage of a ResNet: 1, or 2 for resnet110 (its masked net in the paper has 2)."""
+    batch_norm: Annotated[
+        Literal["frozen", "statistics", "affine"] | None, _choice("frozen", "statistics", "affine")
+    ] = None
+    """Of a ResNet: divide by a constant, normalise by the batch, or that with trained scale and offset (rows "BN")."""
+    stem_affine: Annotated[bool | None, _choice("True", "False")] = None
+    """Under --batch-norm=frozen, whether the first layer's scale and offset are trained nevertheless."""
     epochs: Whole = None
-    """Passes over the data."""
+    """Epochs at most; a plateau schedule may end sooner."""
+    passes: Whole = None
+    """Passes over the data that make an epoch."""
     batch_size: Whole = None
     """Images per step."""
+    augment: Annotated[
+        Literal["none", "crop_flip", "crop_flip_standardize"] | None,
+        _choice("none", "crop_flip", "crop_flip_standardize"),
+    ] = None
+    """Training images as they are, padded by 4, cropped and flipped at random, or standardised once more after that."""
     learning_rate: Number = None
     """Learning rate at the start."""
     weight_decay: Number = None
     """Weight decay at the start; it follows the learning rate's schedule."""
     decay: Annotated[Literal["decoupled", "coupled"] | None, _choice("decoupled", "coupled")] = None
     """Whether weight decay is independent of the learning rate (as in the authors' program) or part of the gradient."""
+    schedule: Annotated[
+        Literal["exponential", "plateau", "authors_plateau"] | None,
+        _choice("exponential", "plateau", "authors_plateau"),
+    ] = None
+    """How rates fall: with time, or once the training loss no longer does, by the usual rule or the authors'."""
     decay_rate: Number = None
-    """Factor of learning rate and weight decay per --decay-epochs."""
+    """Exponential: factor of learning rate and weight decay per --decay-epochs."""
     decay_epochs: Number = None
-    """Epochs per --decay-rate."""
+    """Exponential: epochs per --decay-rate."""
     staircase: Annotated[bool | None, _choice("True", "False")] = None
-    """Whether the schedule goes down in steps."""
+    """Exponential: whether the rates fall in steps."""
+    patience: Whole = None
+    """Plateau: epochs without a better training loss before the rates are reduced."""
+    plateau_factor: Number = None
+    """Plateau: factor of a reduction."""
+    cooldown: Whole = None
+    """Plateau: epochs after a reduction in which none are counted."""
+    min_delta: Number = None
+    """Plateau: how much lower a loss must be to be better."""
+    reductions: Whole = None
+    """Plateau: training stops after so many reductions; 0: it does not."""
     momentum: Number = None
     """Momentum."""
     nesterov: Annotated[bool | None, _choice("True", "False")] = None
@@ -74,7 +108,7 @@ class Options:
     ] = None
     """Distribution of the frozen (or, for the baseline, first) weights."""
     factor: Number = None
-    """Factor on the He scale, for --init=elus (sqrt(3) for the fcn) and he (1)."""
+    """Factor on the He scale, for --init=elus (sqrt(3) for the fcn, sqrt(1.5) for the others) and he (1)."""
     p0: Number = None
     """Hidden share that --init=paper_formula assumes."""
     score_scale: Annotated[Literal["elus", "he", "xavier", "elu"] | None, _choice("elus", "he", "xavier", "elu")] = None
@@ -104,6 +138,7 @@ ELSEWHERE = (
     "method",
     "preset",
     "dataset",
+    "classes",
     "data_dir",
     "seeds",
     "out",
@@ -116,7 +151,7 @@ ELSEWHERE = (
 def main(options: Options) -> None:
     # JAX takes seconds to import: --help and bad options need not wait for it.
     from ssm import data, devices
-    from ssm.config import Config, parse_seeds, resolve
+    from ssm.config import Config, check_classes, parse_seeds, resolve
     from ssm.presets import MODEL_DATA
 
     seeds = parse_seeds(options.seeds)
@@ -131,9 +166,12 @@ def main(options: Options) -> None:
         return resolve(**named, dataset=dataset, samples=samples, overrides=overrides)
 
     # What can't work on any data is said at once, not after a download.
-    settings(own if options.dataset == "auto" else options.dataset, samples=2**31)
+    wanted = own if options.dataset == "auto" else options.dataset
+    settings(wanted, samples=2**31)
+    check_classes(options.classes, dataset=wanted)
     dataset = data.load(options.dataset, data_dir=options.data_dir, preferred=own)
     config = settings(dataset.name, len(dataset.train_labels))
+    check_classes(options.classes, dataset=dataset.name, found=dataset.classes)
     print(f"data: {dataset.source}")
     print(
         "configuration: " + ", ".join(f"{name}={value}" for name, value in config.as_dict().items()),
@@ -163,14 +201,14 @@ def say_needs(config, dataset, seeds: int, group: int | None) -> None:
 
 def train(config, dataset, seeds: list[int], options: Options) -> None:
     from ssm.run import run_seeds
-    from ssm.tables import final_table, read_paper
+    from ssm.tables import final_table, read_paper, with_config
 
     run = run_seeds(config, dataset, seeds, out=options.out, group=options.group, loop=options.seed_loop)
     paper = read_paper(Path(__file__).with_name("paper.json"))
     summary = run.summary()
     assert summary is not None  # at least one seed is finished
     print(f"results: {run.folder}\n")
-    print(final_table(summary, paper))
+    print(final_table(with_config(summary, config.as_dict()), paper))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """From a configuration to the masked net, its data on the device, and its first state."""
 
 import math
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,13 +12,14 @@ from jaxtyping import Float, Int, UInt8
 
 from ssm import initializers, learners, products, thresholds
 from ssm.config import Config
+from ssm.convolution import Form, conv_general_dilated
 from ssm.data.standardize import statistics
 from ssm.initializers import Initializer
-from ssm.models import MODELS
+from ssm.models import MODELS, RESNETS
 from ssm.presets import ELUS_FACTOR
 from ssm.supermask import Supermask
 
-INIT, ORDER = 0, 1  # what a seed's key is folded with, once per purpose
+INIT, ORDER, AUGMENT = 0, 1, 2  # what a seed's key is folded with, once per purpose
 FIXED_ORDER_SEED = 2**31  # no seed of a run is that large
 
 
@@ -46,18 +48,29 @@ def kernel_init(config: Config) -> Initializer:
     return lambda key, shape, dtype=jnp.float32: products.round_to_bfloat16(init(key, shape, dtype))
 
 
-def build(config: Config, *, classes: int = 10) -> Supermask:
-    """Return the net of a configuration with `classes` outputs, masked by its method's learner."""
+def build(config: Config, *, classes: int = 10, form: Form = "auto") -> Supermask:
+    """Return the net of a configuration with `classes` outputs, masked by its method's learner.
+
+    `form` forces a form of the convolutions (`ssm.convolution`): they differ in speed, and in rounding alone.
+    """
+    rounds = config.precision == "bfloat16"
+    options: dict[str, Any] = {}
+    if config.model in RESNETS:
+        options = {name: getattr(config, name) for name in ("projections", "batch_norm", "stem_affine")}
     module = MODELS[config.model](
-        features=(300, 100, classes),
+        classes=classes,
+        width=config.width,
         kernel_init=kernel_init(config),
-        dot_general=products.bfloat16_dot_general if config.precision == "bfloat16" else None,
+        dot_general=products.bfloat16_dot_general if rounds else None,
+        conv_general_dilated=partial(conv_general_dilated, form=form, bfloat16=rounds),
+        **options,
     )
     return Supermask(
         module,
         learner=learners.LEARNERS[config.method],
         threshold=thresholds.parse(config.threshold, one_sided=config.method == "binary"),
         score_init=score_init(config),
+        others="trained",  # scales and offsets of batch normalisation, where the net has them
     )
 
 

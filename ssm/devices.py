@@ -32,8 +32,11 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def seed_loop() -> SeedLoop:
-    """Return how a device runs its seeds: one after another on a CPU (they fit the cache so), else all at once."""
+def seed_loop(model: str) -> SeedLoop:
+    """Return how a device runs the seeds of a model: one after another on a CPU (they fit the cache so), else all at once.
+
+    Source: experiments/benchmarks/speed.py on a CPU, docs/speed.md.
+    """
     return "map" if jax.default_backend() == "cpu" else "vmap"
 
 

@@ -1,5 +1,6 @@
 """One epoch of many seeds as one compiled program: batches scanned, seeds vectorised or looped, state donated."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -12,24 +13,37 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Float, Int
 
 from ssm import losses
-from ssm.build import INIT, ORDER, Split, seed_key, steps_per_epoch
+from ssm.build import AUGMENT, INIT, ORDER, Split, seed_key, steps_per_epoch
 from ssm.config import Config
-from ssm.data.standardize import standardize
+from ssm.data.augment import crop_and_flip
+from ssm.data.standardize import restandardize, standardize
 from ssm.gauge import StepForm, from_step, to_step, transpose
 from ssm.metrics import MaskCounts, count
 from ssm.optim import sgdw
-from ssm.supermask import Supermask, effective_weights, masks
+from ssm.supermask import OWN, Supermask, effective_weights, masks
 
 SeedLoop: TypeAlias = Literal["map", "vmap"]
 Devices: TypeAlias = Sequence[Any]  # of jax.Device, which type checkers take for a variable
-EVALUATION_BATCH = 1000
+EVALUATION_VALUES = 1000 * 28 * 28  # pixels of a batch: 1,000 digits, or 250 images of CIFAR
 
 
 class State(NamedTuple):
-    """What goes on from epoch to epoch, per seed: the step form of the net and the optimiser's state."""
+    """What goes on from epoch to epoch, per seed.
+
+    The step form of the net, the optimiser's state, and the net's other variables (averages of batch statistics).
+    """
 
     form: StepForm
     optimiser: Any
+    rest: Mapping[str, Any]
+
+
+class Given(NamedTuple):
+    """What an epoch is told, per seed: its seed, the factor on both rates, and whether it still trains."""
+
+    seed: Array
+    scale: Float[Array, ""]
+    active: Array
 
 
 class Info(NamedTuple):
@@ -46,8 +60,8 @@ class Info(NamedTuple):
 class Program(NamedTuple):
     """The compiled functions of a run; each takes and returns arrays with a leading seed axis.
 
-    start: seeds [s] -> State.  epoch: (State (donated), seeds [s], epoch, learning rates [steps], weight decays
-    [steps], fixed order [n] or None, train, test) -> (State, Info).  finish: State -> (masks int8 by layer, params).
+    start: seeds [s] -> State.  epoch: (State (donated), Given, epoch, learning rates [steps], weight decays [steps],
+    fixed order [n] or None, train, test) -> (State, Info).  finish: State -> (masks int8 by layer, params).
     `place` puts an array with a seed axis, and `share` one without, on the devices.
     """
 
@@ -108,14 +122,19 @@ def _optimiser(config: Config, learning_rate, weight_decay) -> optax.GradientTra
 def _start(net: Supermask, config: Config, example: Array, gauge: bool, seed: Array) -> State:
     variables = net.init(jax.random.fold_in(seed_key(seed), INIT), example)
     form = to_step(variables["frozen"], variables["params"], gauge=gauge)
-    return State(form, _optimiser(config, 0.0, 0.0).init(form.params))
+    return State(form, _optimiser(config, 0.0, 0.0).init(form.params), others(variables))
+
+
+def others(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the collections that a Supermask keeps for its module alone, as the module names them."""
+    return {name: tree["net"] for name, tree in variables.items() if name not in OWN}
 
 
 def _epoch(
     net: Supermask,
     config: Config,
     state: State,
-    seed: Array,
+    given: Given,
     epoch: Int[Array, ""],
     learning_rates: Float[Array, " steps"],
     weight_decays: Float[Array, " steps"],
@@ -123,39 +142,106 @@ def _epoch(
     train: Split,
     test: Split,
 ) -> tuple[State, Info]:
-    samples, batch = train.labels.shape[0], config.batch_size
-    steps = steps_per_epoch(samples, batch)
-    before = _int8_masks(net, state.form)
-    if order is None:
-        order = reshuffled(seed_key(seed), epoch, samples)
-    indices = jnp.pad(order, (0, steps * batch - samples)).reshape(steps, batch)
-    counts = (jnp.arange(steps * batch) < samples).astype(jnp.float32).reshape(steps, batch)
+    arguments = (state, given, epoch, learning_rates, weight_decays, order, train, test)
+    if not config.reductions:
+        return _trained(net, config, *arguments)
+    # A seed that has had its last reduction stays as it is while the others of its group go on.
+    return lax.cond(given.active, partial(_trained, net, config), partial(_kept, net, config), *arguments)
+
+
+def _trained(
+    net: Supermask, config: Config, state: State, given: Given, epoch, learning_rates, weight_decays, order, train, test
+) -> tuple[State, Info]:
+    samples = train.labels.shape[0]
+    key = seed_key(given.seed)
+    indices, counts = _batches(config, key, epoch, order, samples)
+    augmentation = jax.random.fold_in(jax.random.fold_in(key, AUGMENT), epoch)
 
     def step(carry, now):
-        (params, optimiser), (loss_sum, hit_sum) = carry
-        index, present, learning_rate, weight_decay = now
+        (params, optimiser, rest), (loss_sum, hit_sum) = carry
+        number, index, present, learning_rate, weight_decay = now
+        images, labels = _take(train, index)
+        images = augmented(config, jax.random.fold_in(augmentation, number), images)
 
         def loss_fn(params):
-            losses_, hits = _losses(net, config, state.form.frozen, params, _take(train, index))
+            weights = transpose(effective_weights(net.learner, state.form.frozen, params))
+            logits, after = apply(net, weights, rest, images, present=present > 0)
+            losses_ = losses.by_name(config.loss)(logits, labels)
             total = jnp.sum(losses_ * present)
-            return total / jnp.sum(present), (total, jnp.sum(hits * present))
+            return total / jnp.sum(present), (total, jnp.sum((jnp.argmax(logits, -1) == labels) * present), after)
 
-        gradients, (loss, hit) = jax.grad(loss_fn, has_aux=True)(params)
-        updates, optimiser = _optimiser(config, learning_rate, weight_decay).update(gradients, optimiser, params)
+        gradients, (loss, hit, rest) = jax.grad(loss_fn, has_aux=True)(params)
+        rates = learning_rate * given.scale, weight_decay * given.scale
+        updates, optimiser = _optimiser(config, *rates).update(gradients, optimiser, params)
         params = optax.apply_updates(params, updates)
-        return ((params, optimiser), (loss_sum + loss, hit_sum + hit)), None
+        return ((params, optimiser, rest), (loss_sum + loss, hit_sum + hit)), None
 
     zero = jnp.zeros((), jnp.float32)
-    start = ((state.form.params, state.optimiser), (zero, zero))
-    ((params, optimiser), (loss, hits)), _ = lax.scan(step, start, (indices, counts, learning_rates, weight_decays))
-    form = state.form._replace(params=params)
-    test_loss, test_accuracy = _evaluate(net, config, form, test)
-    after = _int8_masks(net, form)
-    finite = jnp.isfinite(loss) & jnp.isfinite(test_loss)
-    for leaf in jax.tree.leaves(params):
+    start = ((state.form.params, state.optimiser, state.rest), (zero, zero))
+    steps = jnp.arange(len(indices)), indices, counts, learning_rates, weight_decays
+    ((params, optimiser, rest), (loss, hits)), _ = lax.scan(step, start, steps)
+    seen = samples * config.passes
+    after = State(state.form._replace(params=params), optimiser, rest)
+    return after, _info(net, config, state, after, (loss / seen, hits / seen), test)
+
+
+def _kept(net: Supermask, config: Config, state: State, given, epoch, rates, decays, order, train, test):
+    """Return a seed's state as it is; its information is not reported again, so that it costs nothing."""
+    shapes = jax.eval_shape(partial(_info, net, config), state, state, (jnp.zeros(()), jnp.zeros(())), test)
+    return state, jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+
+
+def _info(net: Supermask, config: Config, before: State, after: State, train, test: Split) -> Info:
+    test_loss, test_accuracy = _evaluate(net, config, after, test)
+    finite = jnp.isfinite(train[0]) & jnp.isfinite(test_loss)
+    for leaf in jax.tree.leaves((after.form.params, after.rest)):
         finite &= jnp.all(jnp.isfinite(leaf))
-    layers = {layer_name(path): count(after[path], before[path]) for path in after}
-    return State(form, optimiser), Info(loss / samples, hits / samples, test_loss, test_accuracy, finite, layers)
+    old, new = _int8_masks(net, before.form), _int8_masks(net, after.form)
+    layers = {layer_name(path): count(new[path], old[path]) for path in new}
+    return Info(*train, test_loss, test_accuracy, finite, layers)
+
+
+def apply(net: Supermask, weights: Any, rest: Mapping[str, Any], images: Array, *, present: Array):
+    """Return a training batch's logits with plain weights, and the module's other variables after it."""
+    variables = {"params": weights, **rest}
+    logits, after = net.module.apply(variables, images, train=True, present=present, mutable=list(rest))  # type: ignore[misc]
+    return logits, after
+
+
+def augmented(config: Config, key: Array, images: Array) -> Array:
+    """Return a batch of standardised images as the configuration's augmentation leaves them."""
+    if config.augment == "none":
+        return images
+    images = crop_and_flip(key, images)
+    return restandardize(images) if config.augment == "crop_flip_standardize" else images
+
+
+def _batches(config: Config, key: Array, epoch: Array, order: Array | None, samples: int) -> tuple[Array, Array]:
+    """Return the indices [steps, batch] of an epoch, and 1 for each sample, 0 for the padding of a last batch."""
+    batch, passes = config.batch_size, config.passes
+    steps = steps_per_epoch(samples, batch)
+    orders = [reshuffled(key, epoch * passes + i, samples) if order is None else order for i in range(passes)]
+    indices = [jnp.pad(one, (0, steps * batch - samples)).reshape(steps, batch) for one in orders]
+    counts = (jnp.arange(steps * batch) < samples).astype(jnp.float32).reshape(steps, batch)
+    return jnp.concatenate(indices), jnp.tile(counts, (passes, 1))
+
+
+def _evaluate(net: Supermask, config: Config, state: State, test: Split) -> tuple[Array, Array]:
+    samples = test.labels.shape[0]
+    batch = min(max(1, EVALUATION_VALUES // math.prod(test.images.shape[1:]) // 50 * 50), samples)
+    steps = steps_per_epoch(samples, batch)
+    indices = jnp.arange(steps * batch).reshape(steps, batch)
+    variables = {"params": transpose(effective_weights(net.learner, *state.form[:2])), **state.rest}
+
+    def step(sums, index):
+        images, labels = _take(test, jnp.minimum(index, samples - 1))
+        logits: Array = net.module.apply(variables, images)  # type: ignore[assignment]
+        present = index < samples
+        loss = jnp.sum(losses.by_name(config.loss)(logits, labels) * present)
+        return (sums[0] + loss, sums[1] + jnp.sum((jnp.argmax(logits, -1) == labels) & present)), None
+
+    (loss, hits), _ = lax.scan(step, (jnp.zeros((), jnp.float32), jnp.zeros((), jnp.int32)), indices)
+    return loss / samples, hits / samples
 
 
 def reshuffled(key: Array, epoch: Array | int, samples: int) -> Int[Array, " samples"]:
@@ -168,29 +254,6 @@ def reshuffled(key: Array, epoch: Array | int, samples: int) -> Int[Array, " sam
 def _take(data: Split, index: Array) -> tuple[Array, Array]:
     part = Split(*(field[index] for field in data))
     return standardize(part.images, part.mean, part.scale), part.labels
-
-
-def _losses(net: Supermask, config: Config, frozen, params, batch) -> tuple[Array, Array]:
-    """Return each sample's loss and whether its class was found."""
-    images, labels = batch
-    weights = transpose(effective_weights(net.learner, frozen, params))
-    logits: Array = net.module.apply({"params": weights}, images)  # type: ignore[assignment]
-    return losses.by_name(config.loss)(logits, labels), jnp.argmax(logits, -1) == labels
-
-
-def _evaluate(net: Supermask, config: Config, form: StepForm, test: Split) -> tuple[Array, Array]:
-    samples = test.labels.shape[0]
-    batch = min(EVALUATION_BATCH, samples)
-    steps = steps_per_epoch(samples, batch)
-    indices = jnp.arange(steps * batch).reshape(steps, batch)
-
-    def step(sums, index):
-        losses_, hits = _losses(net, config, form.frozen, form.params, _take(test, jnp.minimum(index, samples - 1)))
-        present = index < samples
-        return (sums[0] + jnp.sum(losses_ * present), sums[1] + jnp.sum(hits & present)), None
-
-    (loss, hits), _ = lax.scan(step, (jnp.zeros((), jnp.float32), jnp.zeros((), jnp.int32)), indices)
-    return loss / samples, hits / samples
 
 
 def _int8_masks(net: Supermask, form: StepForm) -> dict[str, Array]:

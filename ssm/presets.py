@@ -1,24 +1,78 @@
 """Named recipes: what the paper says, what its program does, and what works best, row by row of the ledger.
 
-Each recipe is a mapping of option names to values; later ones overwrite earlier ones.
+A recipe is a mapping of option names to values, made of changes that are applied in order, later ones overwriting
+earlier ones; each change says which models and methods it is about.
 """
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
-PRESETS = ("default", "paper", "code")
+from ssm.errors import UserError
+
+PRESETS = ("default", "paper", "code", "sinn1", "sinn2")
 METHODS = ("signed", "binary", "baseline")
 INITS = ("elus", "he", "xavier", "elu", "paper_formula")
 
+CONV_NETS = ("conv2", "conv4", "conv6", "conv8")
+
+# Residual blocks per stage of the nets with batch normalisation.
+BLOCKS: Mapping[str, int] = {"resnet20": 3, "resnet56": 9, "resnet110": 18}
+
+# What each model can be trained on, its own data set first.
+MODEL_DATA: Mapping[str, tuple[str, ...]] = {
+    "fcn": ("mnist", "fashion_mnist", "mnist5k"),
+    **dict.fromkeys((*CONV_NETS, "resnet20"), ("cifar10", "cifar100")),
+    **dict.fromkeys(("resnet56", "resnet110"), ("cifar100", "cifar10")),
+}
+
+DATA_CLASSES: Mapping[str, int] = {"mnist": 10, "fashion_mnist": 10, "mnist5k": 10, "cifar10": 10, "cifar100": 100}
+
+# ELUS as a factor on He (row 21): k = 6 for the FCN, k = 3 for the others, which learn nothing from k = 4.5 on.
+ELUS_FACTOR: Mapping[str, float] = {
+    "fcn": math.sqrt(3),
+    **dict.fromkeys((*CONV_NETS, *BLOCKS), math.sqrt(1.5)),
+}
+
+
+class Change(NamedTuple):
+    """Option values, and the models and methods that they are for."""
+
+    models: Sequence[str]
+    methods: Sequence[str]
+    values: Mapping[str, Any]
+
+
+def _change(models: str | Sequence[str], methods: str | Sequence[str], /, **values: Any) -> Change:
+    names = (models,) if isinstance(models, str) else models
+    return Change(names, (methods,) if isinstance(methods, str) else methods, values)
+
+
+_ALL = tuple(MODEL_DATA)
+_FEEDFORWARD = ("fcn", *CONV_NETS)
+_RESNETS = tuple(BLOCKS)
+_MASKED = ("signed", "binary")
+
 _COMMON: dict[str, Any] = {
+    "width": 1.0,
+    "projections": 1,
+    "batch_norm": "none",
+    "stem_affine": False,
     "batch_size": 128,
-    "decay": "decoupled",  # ledger row 1
+    "passes": 1,
+    "augment": "none",
+    "decay": "decoupled",  # row 1
     "momentum": 0.9,
     "nesterov": True,  # row 2
+    "schedule": "exponential",
     "decay_rate": 0.96,  # row 3
     "decay_epochs": 10,
     "staircase": True,
+    "patience": 15,  # row 13
+    "plateau_factor": 0.2,
+    "cooldown": 0,
+    "min_delta": 1e-4,
+    "reductions": 0,
     "threshold": "absolute:0.01",  # row 4
     "p0": 0.5,
     "score_scale": "xavier",
@@ -28,60 +82,102 @@ _COMMON: dict[str, Any] = {
     "precision": "float32",
 }
 
-_MASKED: dict[str, Any] = {
-    "init": "elus",
-    "weight_distribution": "signed_constant",
-    "learning_rate": 0.05,
-    "weight_decay": 5e-4,
-    "epochs": 100,
-}
+# The paper's text and tables of hyperparameters (row 19: the captions of two of them are swapped).
+_TEXT = (
+    _change(_ALL, _MASKED, init="elus", weight_distribution="signed_constant"),
+    _change(_ALL, "baseline", init="elu", weight_distribution="uniform"),
+    _change(_FEEDFORWARD, _MASKED, learning_rate=0.05, weight_decay=5e-4, epochs=100),
+    _change("conv2", _MASKED, learning_rate=0.02, decay_epochs=5),  # row 8
+    _change(_FEEDFORWARD, "baseline", learning_rate=0.008, weight_decay=7e-4, epochs=50),  # rows 9 and 10
+    _change("conv2", "baseline", decay_epochs=5),  # row 9
+    _change("conv6", "baseline", learning_rate=0.01),  # row 9
+    _change("conv8", "baseline", learning_rate=0.002, weight_decay=3e-4),  # row 9
+    _change(_RESNETS, _MASKED, schedule="plateau", batch_norm="frozen"),  # rows 13 and 14
+    _change(_RESNETS, "baseline", schedule="plateau", batch_norm="affine"),  # row 13
+    _change("resnet20", _MASKED, learning_rate=0.2, weight_decay=1e-4, epochs=110, threshold="quantile:0.25"),  # row 11
+    _change("resnet56", _MASKED, learning_rate=0.15, weight_decay=1e-4, epochs=120, threshold="quantile:0.15"),
+    _change("resnet110", _MASKED, learning_rate=0.15, weight_decay=1e-5, epochs=120, threshold="quantile:0.15"),
+    _change("resnet110", _MASKED, projections=2),  # row 16
+    _change("resnet20", "baseline", learning_rate=0.2, weight_decay=1e-4, epochs=80),
+    _change(("resnet56", "resnet110"), "baseline", learning_rate=0.15, weight_decay=1e-4, epochs=90),
+)
 
-_BASELINE: dict[str, Any] = {
-    "init": "elu",
-    "weight_distribution": "uniform",
-    "learning_rate": 0.008,  # row 10
-    "weight_decay": 7e-4,
-    "epochs": 50,
-}
+_PAPER = (
+    *_TEXT,
+    _change("fcn", METHODS, order="fixed"),  # row 22: what the printed figures need (docs/recipes.md)
+)
 
-# What a preset changes, by model and method.
-_CHANGES: dict[tuple[str, str], dict[str, dict[str, Any]]] = {
-    ("fcn", "paper"): {method: {"order": "fixed"} for method in METHODS},
-    ("fcn", "code"): {
-        method: {
-            "loss": "clipped",  # row 7
-            "decay_rate": 0.9,  # row 3: the released program's default
-            "staircase": False,
-            **(
-                {
-                    "baseline": {"learning_rate": 0.01, "weight_decay": 5e-4},  # row 10
-                    "signed": {"threshold": "fraction_of_max:0.4"},  # row 4
-                }.get(method, {})
-            ),
-        }
-        for method in METHODS
-    },
+_CODE = (
+    *_TEXT,
+    _change(_ALL, METHODS, loss="clipped"),  # row 7
+    _change(_FEEDFORWARD, METHODS, decay_rate=0.9, staircase=False),  # row 3: the released program's default
+    _change(_FEEDFORWARD, "signed", threshold="fraction_of_max:0.4"),  # row 4: 0.6 for its own SiNN, not offered
+    _change("conv2", _MASKED, learning_rate=0.04, decay_epochs=10),  # row 8
+    _change("fcn", "baseline", learning_rate=0.01, weight_decay=5e-4),  # row 10
+    _change(("conv2", "conv4"), "baseline", decay_epochs=5),  # row 9
+    _change("conv8", "baseline", learning_rate=0.01, weight_decay=7e-4),  # row 9
+    _change(_RESNETS, METHODS, schedule="authors_plateau", cooldown=10, reductions=5),  # row 13
+    _change("resnet20", _MASKED, learning_rate=0.3, weight_decay=3e-4),  # row 11
+    _change("resnet20", _MASKED, stem_affine=True),  # row 14
+    _change("resnet20", "signed", threshold="fraction_of_max:0.75"),  # row 4
+    _change("resnet56", _MASKED, elus_factor=math.sqrt(1.3), plateau_factor=0.1, reductions=7),  # row 12
+    _change("resnet56", "signed", threshold="fraction_of_max:0.8"),  # row 12
+    # The ledger has nothing of the program's ResNet110: the paper's 15 % in the program's form.
+    _change("resnet110", "signed", threshold="fraction_of_max:0.85"),
+    _change(_RESNETS, "binary", threshold="absolute:0.01"),  # row 20
+)
+
+_CHANGES: Mapping[str, tuple[Change, ...]] = {
+    "default": _TEXT,
+    "paper": _PAPER,
+    "code": _CODE,
+    # The paper's section "How far can we go?": its ELUS recipe with these two values.
+    "sinn1": (*_PAPER, _change(_FEEDFORWARD, "signed", learning_rate=0.01, weight_decay=5e-4)),
+    "sinn2": (*_PAPER, _change(_FEEDFORWARD, "signed", learning_rate=0.008, weight_decay=3e-4)),
 }
 
 # On the 5,000 digits an epoch has so few steps that the recipe of the full set would stop half way: smaller batches,
 # twice the epochs and the decay, and rates that end near 0, which steadies the last epochs (docs/recipes.md).
-_MNIST5K: dict[str, dict[str, Any]] = {
-    "signed": {"epochs": 200, "batch_size": 64, "weight_decay": 1e-3, "decay_steps": 2000, "decay_rate": 0.5},
-    "binary": {"epochs": 200, "batch_size": 64, "weight_decay": 1e-3, "decay_steps": 2000, "decay_rate": 0.5},
-    "baseline": {"batch_size": 64, "decay_steps": 2000},
-}
-
-# ELUS as a factor on He (row 21).
-ELUS_FACTOR: Mapping[str, float] = {"fcn": math.sqrt(3)}
-
-# The data set of each model, and what else it can be trained on.
-MODEL_DATA: Mapping[str, tuple[str, ...]] = {"fcn": ("mnist", "fashion_mnist", "mnist5k")}
+_MNIST5K = (
+    _change("fcn", METHODS, batch_size=64, decay_steps=2000),
+    _change("fcn", _MASKED, epochs=200, weight_decay=1e-3, decay_rate=0.5),
+)
 
 
 def recipe(model: str, method: str, preset: str, dataset: str) -> dict[str, Any]:
-    """Return the option values of a preset; `mnist5k` has a recipe of its own under the preset `default`."""
-    values = _COMMON | (_BASELINE if method == "baseline" else _MASKED)
-    values |= _CHANGES.get((model, preset), {}).get(method, {})
+    """Return the option values of a preset, for the data set where it matters.
+
+    Beside the options' names there is `elus_factor`, the factor of `--init=elus`; `decay_steps` is there only where a
+    preset counts in steps, and goes before `decay_epochs`.  Raises UserError where a preset has no recipe.
+    """
+    _check(model, method, preset)
+    changes = _CHANGES[preset]
     if dataset == "mnist5k" and preset == "default":
-        values |= _MNIST5K[method]
+        changes += _MNIST5K
+    if dataset.removeprefix("tfds:") == "cifar100":
+        changes += _cifar100(preset)
+    values = _COMMON | {"elus_factor": ELUS_FACTOR[model]}
+    for change in changes:
+        if model in change.models and method in change.methods:
+            values |= change.values
     return values
+
+
+def _cifar100(preset: str) -> tuple[Change, ...]:
+    if preset == "code":
+        return (_change(_RESNETS, METHODS, augment="crop_flip_standardize", passes=7),)  # row 17
+    return (_change(_RESNETS, METHODS, augment="crop_flip"),)
+
+
+def _check(model: str, method: str, preset: str) -> None:
+    """Raise UserError where a preset has nothing to say about a model or method."""
+    if preset in ("sinn1", "sinn2") and (method != "signed" or model not in _FEEDFORWARD):
+        raise UserError(
+            f"--preset={preset} has no recipe for --model={model} --method={method}: it is the paper's setting for "
+            f"--method=signed and {', '.join(_FEEDFORWARD)}; for another one take --preset=default, paper or code."
+        )
+    if preset == "code" and method == "baseline" and model in ("resnet56", "resnet110"):  # row 18
+        raise UserError(
+            f"--preset=code has no recipe for the baseline of {model}: the released program cannot build it; "
+            "take --preset=default or paper."
+        )

@@ -57,7 +57,7 @@ def run_seeds(
     `group` seeds are trained together and saved together; the numbers do not depend on it.
     Raises UserError where the folder cannot be written, or is another run's.
     """
-    loop = loop or seed_loop()
+    loop = loop or seed_loop(config.model)
     where = environment(
         precision=config.precision, seed_loop=loop, matmul_precision=MATMUL_PRECISION, data=dataset.fingerprint()
     )

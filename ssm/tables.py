@@ -17,6 +17,13 @@ Record = dict[str, Any]
 # Our names for what the paper's rows call otherwise.
 _METHODS = {"signed": "signed_supermask", "binary": "binary_supermask"}
 _SHORT = {long: short for short, long in _METHODS.items()}
+# What decides which of the paper's rows a run is about, beside model, method and init; where a row, or a run made
+# before there was the option, doesn't say, it is this.
+_USUAL: Record = {"width": 1.0, "batch_norm": "none", "projections": 1, "score_scale": "xavier"}
+# Other data sets beside which a row is shown all the same, never compared.
+_STAND_INS = {"mnist5k": "mnist"}
+# Recipes of their own, for which the paper prints no row.
+_WITHOUT_ROW = ("sinn1", "sinn2")
 _FIGURES = {
     "accuracy": ("test_accuracy", "test_accuracy_percent"),
     "remaining": ("remaining_weights", "remaining_weights_percent"),
@@ -43,11 +50,32 @@ def read_paper(path: str | os.PathLike[str]) -> list[Record]:
     return rows
 
 
+def with_config(summary: Mapping[str, Any], config: Mapping[str, Any]) -> Record:
+    """Return a run's summary with those values of its configuration that decide which of the paper's rows is its."""
+    return {**summary, **{name: config.get(name, usual) for name, usual in _USUAL.items()}}
+
+
 def paper_row(summary: Mapping[str, Any], rows: Sequence[Record]) -> Record | None:
-    """Return the first of the paper's rows with a run's model, method and init, on any data set, or None."""
-    method, init = summary["method"], summary["init"]
-    wanted = (summary["model"], _METHODS.get(method, method), init)
-    return next((row for row in rows if (row["model"], row["method"], row["init"]) == wanted), None)
+    """Return the first of the paper's rows that a run, see `with_config`, is about, or None.
+
+    It has the run's model, width, projection blocks, batch normalisation, method, and scales of weights and scores, and
+    its data set, or that for which the run's stands in: then the figures are not comparable.
+    """
+    if summary["preset"] in _WITHOUT_ROW:
+        return None
+    data = _dataset(summary)
+    wanted = _identity({**summary, "method": _METHODS.get(summary["method"], summary["method"])})
+    wanted["dataset"] = _STAND_INS.get(data, data)
+    return next((row for row in rows if _identity(row) == wanted), None)
+
+
+def _identity(row: Mapping[str, Any]) -> Record:
+    usual = {name: row.get(name, usual) for name, usual in _USUAL.items()}
+    return {**{name: row.get(name) for name in ("model", "method", "init", "dataset")}, **usual}
+
+
+def _dataset(summary: Mapping[str, Any]) -> str:
+    return summary["dataset"].removeprefix("tfds:")
 
 
 def find_runs(folders: Sequence[Path]) -> dict[str, Record]:
@@ -68,11 +96,18 @@ def find_runs(folders: Sequence[Path]) -> dict[str, Record]:
         if not found:
             raise UserError(f"{folder} holds no run with finished seeds: no summary.json in it, or one folder down")
         for path in found:
-            summary = read_summary(path)
+            summary = with_config(read_summary(path), _config(path / "config.json"))
             name = path.resolve().name
             if name not in runs or summary["runs"] > runs[name]["runs"]:
                 runs[name] = summary
     return runs
+
+
+def _config(path: Path) -> Record:
+    config = read_json(path) if path.exists() else {}
+    if not isinstance(config, dict):
+        raise UserError(f"{path} is damaged: not a configuration")
+    return config
 
 
 def compare(summary: Mapping[str, Any], rows: Sequence[Record], *, name: str = "") -> Record:
@@ -89,6 +124,7 @@ def compare(summary: Mapping[str, Any], rows: Sequence[Record], *, name: str = "
         failed=len(summary["failed"]),
         seconds=summary["seconds_per_epoch_and_seed"]["median"],
         run=name,
+        **{key: summary.get(key, usual) for key, usual in _USUAL.items()},
     )
     for figure, (ours, _) in _FIGURES.items():
         for key in ("mean", "q05", "q95"):
@@ -96,7 +132,7 @@ def compare(summary: Mapping[str, Any], rows: Sequence[Record], *, name: str = "
             record[f"{figure}_{key}"] = None if value is None else 100 * value
     if row is not None:
         _put_paper(record, row)
-        if row.get("dataset") == summary["dataset"]:
+        if row.get("dataset") == _dataset(summary):
             for figure, (ours, theirs) in _FIGURES.items():
                 _put_difference(record, figure, summary[ours], row.get(theirs, {}), summary["runs"], row.get("runs"))
     return record
@@ -112,14 +148,13 @@ def records(runs: Mapping[str, Mapping[str, Any]], rows: Sequence[Record], *, mo
     seen: list[Record] = []
     for row in rows:
         mine = {name: summary for name, summary in left.items() if paper_row(summary, rows) is row}
-        same = [name for name, summary in mine.items() if summary["dataset"] == row.get("dataset")]
+        same = [name for name, summary in mine.items() if _dataset(summary) == row.get("dataset")]
         # A row is printed in several places of the paper; the text's own asides are no rows of a table.
-        key = {name: row.get(name) for name in ("model", "width", "dataset", "method", "init")}
+        key = _identity(row)
         first = key not in seen and not row["table"].startswith("sec:")
         seen.append(key)
         if row["model"] in models and first and not same:
-            missing = {name: row.get(name) for name in ("model", "init", "dataset")}
-            record = _blank(method=_SHORT.get(row["method"], row["method"]), **missing)
+            record = _blank(**(key | {"method": _SHORT.get(row["method"], row["method"])}))
             _put_paper(record, row)
             listed.append(record)
         listed += [
@@ -146,7 +181,7 @@ def to_markdown(found: Sequence[Record]) -> str:
     head += ["s / epoch / seed", "paper", "run"]
     lines = [head, ["---"] * len(head)]
     for record in found:
-        cells = [_text(record[key]) for key in head[:6]]
+        cells = [*_net(record), *(_text(record[key]) for key in ("preset", "dataset", "epochs"))]
         failed = f" (+{record['failed']} failed)" if record["failed"] else ""
         cells.append("not run" if record["runs"] is None else f"{record['runs']}{failed}")
         for figure in _FIGURES:
@@ -166,7 +201,7 @@ def final_table(summary: Mapping[str, Any], paper_rows: Sequence[Record]) -> str
     row = paper_row(summary, paper_rows)
     weights = "" if summary["weights"] is None else f", {summary['weights']:,} weights"
     lines = [
-        f"{record['model']} {record['method']} {record['init']}, preset {record['preset']}, "
+        f"{' '.join(_net(record))}, preset {record['preset']}, "
         f"{record['dataset']}{weights}: {record['runs']} seeds, {record['epochs']} epochs"
     ]
     paper = "paper" if row is None else f"paper ({row.get('runs', '?')} runs, {row.get('dataset', '?')})"
@@ -181,7 +216,7 @@ def final_table(summary: Mapping[str, Any], paper_rows: Sequence[Record]) -> str
         lines.append("p: Welch's t-test; the paper's spread is an estimate from its printed quantiles.")
     if row is None:
         lines.append("The paper has no row for this configuration.")
-    elif row.get("dataset") != summary["dataset"]:
+    elif row.get("dataset") != _dataset(summary):
         lines.append(f"The paper's row is about {row.get('dataset')}: its figures are not comparable to these.")
     for entry in summary["failed"]:
         lines.append(f"Seed {entry['seed']} turned non-finite in epoch {entry['epoch']} and is left out.")
@@ -193,7 +228,7 @@ def _blank(**known: Any) -> Record:
     for figure in _FIGURES:
         keys += [f"{side}{figure}_{key}" for side in ("", "paper_") for key in ("mean", "q05", "q95")]
         keys += [f"{figure}_difference", f"{figure}_p"]
-    return dict.fromkeys([*keys, "seconds", "paper_seconds", "run"]) | known
+    return dict.fromkeys([*keys, "seconds", "paper_seconds", "run", *_USUAL]) | known
 
 
 def _put_paper(record: Record, row: Record) -> None:
@@ -219,6 +254,20 @@ def _put_difference(
     spread = std_from_quantiles(theirs["q05"], theirs["q95"])
     mean, std = 100 * ours["mean"], 100 * ours["std"]
     record[f"{figure}_p"] = welch_from_summary(mean, std, runs, theirs["mean"], spread, paper_runs)
+
+
+def _net(record: Record) -> list[str]:
+    """Return model, method and init for reading, with what is unusual about each."""
+    model, method, init = record["model"], record["method"], record["init"]
+    if record["width"] != 1:
+        model += f" x{record['width']:g}"
+    if record["projections"] != 1:
+        model += f" ({record['projections']} projections)"
+    if record["batch_norm"] not in ("none", "affine" if method == "baseline" else "frozen"):
+        method += " + BN" if record["batch_norm"] == "affine" else f" + {record['batch_norm']} BN"
+    if record["score_scale"] != "xavier":
+        init += f"/{record['score_scale']}"
+    return [model, method, init]
 
 
 def _text(value: object) -> str:

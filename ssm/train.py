@@ -9,10 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ssm import build, gauge, metrics, optim
+from ssm import build, gauge, metrics, optim, plateau
 from ssm.config import Config
+from ssm.convolution import Form
 from ssm.data import Dataset
-from ssm.epoch import Devices, Info, Program, SeedLoop, State, make_program
+from ssm.devices import seed_loop
+from ssm.epoch import Devices, Given, Info, Program, SeedLoop, State, make_program
+from ssm.plateau import PlateauRule
 from ssm.supermask import Supermask
 
 Row = dict[str, Any]
@@ -55,13 +58,14 @@ def make_trainer(
     *,
     devices: Devices | None = None,
     loop: SeedLoop | None = None,
+    form: Form = "auto",
 ) -> Trainer:
     """Return a trainer whose groups of seeds are spread evenly over `devices` (all by default).
 
-    `loop` says how a device runs its seeds; by default one after another on a CPU, else vectorised.
+    `loop` says how a device runs its seeds (`ssm.devices.seed_loop` by default); `form`, that of the convolutions.
     """
     devices = list(devices or jax.devices())
-    net = build.build(config, classes=dataset.classes)
+    net = build.build(config, classes=dataset.classes, form=form)
     train = build.split(dataset.train_images, dataset.train_labels)
     test = build.split(dataset.test_images, dataset.test_labels)
     example = jnp.zeros((1, *dataset.train_images.shape[1:]))
@@ -77,7 +81,7 @@ def make_trainer(
         config,
         example,
         gauge=gauge.holds(net.learner, variables["frozen"]),
-        loop=loop or ("map" if devices[0].platform == "cpu" else "vmap"),
+        loop=loop or seed_loop(config.model),
         devices=devices,
     )
     order = build.fixed_order(len(dataset.train_labels)) if config.order == "fixed" else None
@@ -86,48 +90,74 @@ def make_trainer(
 
 
 def schedule(config: Config, epoch: int, steps: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the learning rate and weight decay of every step of an epoch (counted from 0), float32 [steps] each."""
+    """Return the learning rate and weight decay of every step of an epoch (counted from 0), float32 [steps] each.
+
+    Under a plateau schedule both are constant, and each seed has a factor of its own.
+    """
     step = np.arange(epoch * steps, (epoch + 1) * steps)
-    factor = optim.exponential(step, rate=config.decay_rate, steps=config.decay_steps, staircase=config.staircase)
+    factor = np.ones(steps, np.float32)
+    if config.schedule == "exponential":
+        factor = optim.exponential(step, rate=config.decay_rate, steps=config.decay_steps, staircase=config.staircase)
     return np.float32(config.learning_rate) * factor, np.float32(config.weight_decay) * factor
+
+
+def plateau_rule(config: Config) -> PlateauRule | None:
+    """Return the rule by which a configuration reduces its rates, None where it doesn't wait for a plateau."""
+    if config.schedule == "exponential":
+        return None
+    options = {name: getattr(config, name) for name in ("patience", "cooldown", "min_delta", "reductions")}
+    return PlateauRule(kind=config.schedule, factor=config.plateau_factor, **options)
 
 
 def train(trainer: Trainer, seeds: Sequence[int], report: Callable[[Progress], None] = lambda progress: None) -> Result:
     """Train a group of seeds to the end; a seed's numbers don't depend on the others in the group.
 
     A seed whose loss or scores turn non-finite is set aside with its epoch: it has no further rows and no masks.
+    One whose plateau schedule has made its last reduction stops there, and keeps what it has.
     """
     config, program = trainer.config, trainer.program
-    steps = build.steps_per_epoch(trainer.samples, config.batch_size)
+    steps = build.steps_per_epoch(trainer.samples, config.batch_size) * config.passes
     padded = list(seeds) + [seeds[-1]] * (-len(seeds) % trainer.devices)  # the copies are never reported
-    keys = program.place(np.asarray(padded, np.uint32))
-    state = program.start(keys)
+    state = program.start(program.place(np.asarray(padded, np.uint32)))
+    rule, plateaus = plateau_rule(config), dict.fromkeys(seeds, plateau.start())
     history: list[Row] = []
     failed: dict[int, int] = {}
+    done: set[int] = set()
     for epoch in range(config.epochs):
         started = time.perf_counter()
-        learning_rates, weight_decays = schedule(config, epoch, steps)
+        rates = schedule(config, epoch, steps)
+        scales = {seed: np.float32(plateaus[seed].scale) for seed in seeds}
+        given = Given(
+            np.asarray(padded, np.uint32),
+            np.asarray([scales[seed] for seed in padded], np.float32),
+            np.asarray([seed not in done for seed in padded]),
+        )
         state, info = program.epoch(
             state,
-            keys,
-            *program.share((np.uint32(epoch), learning_rates, weight_decays)),
+            program.place(given),
+            *program.share((np.uint32(epoch), *rates)),
             trainer.order,
             trainer.train,
             trainer.test,
         )
         info = jax.device_get(info)  # waits for the epoch to end
         seconds = time.perf_counter() - started
-        for index, seed in enumerate(seeds):
+        running = [(index, seed) for index, seed in enumerate(seeds) if seed not in done]
+        rows = []
+        for index, seed in running:
             if not info.finite[index]:
-                failed.setdefault(seed, epoch + 1)
-        rows = [
-            _row(info, index, seed, epoch, seconds / len(seeds), learning_rates[0], weight_decays[0])
-            for index, seed in enumerate(seeds)
-            if seed not in failed
-        ]
+                failed[seed] = epoch + 1
+                done.add(seed)
+                continue
+            first = (float(rate[0] * scales[seed]) for rate in rates)
+            rows.append(_row(info, index, seed, epoch, seconds / len(running), *first))
+            if rule:
+                plateaus[seed] = plateau.update(rule, plateaus[seed], float(info.train_loss[index]))
+                if plateau.stopped(rule, plateaus[seed]):
+                    done.add(seed)
         history += rows
         report(Progress(seeds, epoch + 1, rows, seconds))
-        if len(failed) == len(set(seeds)):
+        if len(done) == len(set(seeds)):
             break
     return _result(program, state, seeds, history, failed)
 

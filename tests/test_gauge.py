@@ -13,7 +13,7 @@ CONSTANT = initializers.signed_constant(initializers.he())
 
 
 def start(**options):
-    net = Supermask(FCN(features=(6, 4)), **{"kernel_init": CONSTANT, **options})
+    net = Supermask(FCN(hidden=(6,), classes=4), **{"kernel_init": CONSTANT, **options})
     return net, net.init(jax.random.key(0), X)
 
 

@@ -1,0 +1,34 @@
+"""Convolution as one matrix product of image patches (image to columns) and the kernel, for 3 x 3, stride 1, same size."""
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float
+
+Round = Callable[[Array], Array]
+"""Rounds the operands of the products, or returns them as they are."""
+
+
+def patches(x: Float[Array, "b h w i"]) -> Float[Array, "pixels nine_i"]:
+    """Return the 3 x 3 neighbourhood of every pixel, zeros beyond the edge, in the order of a kernel's axes."""
+    batch, height, width, features = x.shape
+    padded = jnp.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    shifted = [padded[:, i : i + height, j : j + width] for i in range(3) for j in range(3)]
+    return jnp.concatenate(shifted, -1).reshape(batch * height * width, 9 * features)
+
+
+def forward(x: Float[Array, "b h w i"], w: Float[Array, "3 3 i o"], rounded: Round) -> Float[Array, "b h w o"]:
+    """Convolve a block of images with a (rounded) kernel."""
+    product = jnp.dot(patches(rounded(x)), w.reshape(-1, w.shape[-1]), preferred_element_type=jnp.float32)
+    return product.reshape(*x.shape[:3], w.shape[-1])
+
+
+def backward(
+    x: Float[Array, "b h w i"], w: Float[Array, "3 3 i o"], g: Float[Array, "b h w o"], rounded: Round, *, inputs: bool
+) -> tuple[Float[Array, "b h w i"] | None, Float[Array, "3 3 i o"]]:
+    """Return a block's cotangents of its images (None unless `inputs`) and of the kernel."""
+    flat = rounded(g).reshape(-1, g.shape[-1])
+    dw = jnp.dot(patches(rounded(x)).T, flat, preferred_element_type=jnp.float32).reshape(w.shape)
+    # The gradient of a convolution is one with the kernel turned by 180 degrees.
+    return (forward(g, w[::-1, ::-1].swapaxes(2, 3), rounded) if inputs else None), dw

@@ -1,0 +1,158 @@
+"""Convolutions with a gradient of their own, for `nn.Conv(conv_general_dilated=...)`: fast where XLA's are not.
+
+On a CPU the weight gradient that autodiff makes is thirty times too slow inside `lax.scan`, and matrix products want a
+few images at a time, so that what they are made of stays in the cache.  Which form a layer takes is a rule drawn from
+`experiments/benchmarks/convolutions.py`, whose figures are in docs/speed.md.
+"""
+
+from functools import partial
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from jaxtyping import Float
+
+from ssm import columns, winograd
+from ssm.products import bfloat16_dot_general, native_bfloat16, round_to_bfloat16
+
+Form: TypeAlias = Literal["auto", "xla", "columns", "winograd"]
+NUMBERS = ("NHWC", "HWIO", "NHWC")
+
+WINOGRAD_FEATURES = 16
+"""Inputs and outputs of a layer from which on Winograd's form is the faster one on a CPU."""
+TILES = 256
+"""Tiles of 2 x 2 outputs in a block on a CPU: many enough for the products, few enough for the cache."""
+
+
+class _Plan(NamedTuple):
+    """The static choices of one convolution."""
+
+    form: Form
+    block: int  # images at a time
+    bfloat16: bool
+
+
+def choose(x: tuple[int, ...], w: tuple[int, ...], backend: str) -> Form:
+    """Return the form for images [b, h, w, i] and a kernel [3, 3, i, o], stride 1, of the same size as the output."""
+    if backend != "cpu":
+        return "xla"
+    even = x[1] % 2 == 0 and x[2] % 2 == 0
+    return "winograd" if even and min(w[2:]) >= WINOGRAD_FEATURES else "columns"
+
+
+def block_size(batch: int, height: int, width: int) -> int:
+    """Return how many images are taken at a time: the largest divisor of the batch with at most TILES tiles."""
+    if jax.default_backend() != "cpu":
+        return batch
+    most = max(1, TILES * 4 // (height * width))
+    return next(count for count in range(min(most, batch), 0, -1) if batch % count == 0)
+
+
+def conv_general_dilated(
+    lhs: Float[Array, "b h w i"],
+    rhs: Float[Array, "kh kw i o"],
+    window_strides,
+    padding,
+    *,
+    lhs_dilation=None,
+    rhs_dilation=None,
+    dimension_numbers=None,
+    feature_group_count: int = 1,
+    precision=None,
+    form: Form = "auto",
+    bfloat16: bool = False,
+) -> Float[Array, "b h w o"]:
+    """Convolve as `jax.lax.conv_general_dilated` does, in a form that is fast for the layer.
+
+    `form` forces one where it fits: 3 x 3, stride 1, padding 1, and even sides for `winograd`; all else is XLA's.
+    With `bfloat16` the operands of the products are rounded, and sums are float32.
+    """
+    plain = _is_plain(lhs, rhs, lhs_dilation, rhs_dilation, dimension_numbers, feature_group_count)
+    if plain and form != "xla" and rhs.shape[:2] == (1, 1):
+        return _pointwise(lhs, rhs, window_strides, bfloat16)
+    if plain and form != "xla" and _is_same_3x3(rhs, window_strides, padding):
+        if form == "auto" or (form == "winograd" and (lhs.shape[1] % 2 or lhs.shape[2] % 2)):
+            form = choose(lhs.shape, rhs.shape, jax.default_backend())
+        if form != "xla":
+            result: Array = _convolve(_Plan(form, block_size(*lhs.shape[:3]), bfloat16), lhs, rhs)  # type: ignore[assignment]
+            return result
+    if bfloat16 and not native_bfloat16():
+        lhs, rhs = round_to_bfloat16(lhs), round_to_bfloat16(rhs)
+    elif bfloat16:
+        lhs, rhs = lhs.astype(jnp.bfloat16), rhs.astype(jnp.bfloat16)
+    options: dict[str, Any] = {"dimension_numbers": dimension_numbers, "feature_group_count": feature_group_count}
+    options |= {"lhs_dilation": lhs_dilation, "rhs_dilation": rhs_dilation, "precision": precision}
+    y = lax.conv_general_dilated(lhs, rhs, window_strides, padding, **options)
+    return y.astype(jnp.float32) if bfloat16 else y
+
+
+def _is_plain(lhs, rhs, lhs_dilation, rhs_dilation, dimension_numbers, groups) -> bool:
+    if lhs.ndim != 4 or groups != 1 or any(d != 1 for d in (*(lhs_dilation or ()), *(rhs_dilation or ()))):
+        return False
+    numbers = lax.conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
+    return numbers == lax.conv_dimension_numbers(lhs.shape, rhs.shape, NUMBERS)
+
+
+def _is_same_3x3(rhs, strides, padding) -> bool:
+    same = padding == "SAME" if isinstance(padding, str) else tuple(map(tuple, padding)) == ((1, 1), (1, 1))
+    return rhs.shape[:2] == (3, 3) and tuple(strides) == (1, 1) and same
+
+
+def _rounding(bfloat16: bool):
+    """Return what is done to the operands of a product."""
+    if not bfloat16:
+        return lambda x: x
+    return (lambda x: x.astype(jnp.bfloat16)) if native_bfloat16() else round_to_bfloat16
+
+
+def _pointwise(x: Array, w: Array, strides, bfloat16: bool) -> Array:
+    """Convolve 1 x 1, which is a matrix product, and whose gradients are, too."""
+    x = x[:, :: strides[0], :: strides[1]]
+    matrix = w.reshape(w.shape[-2:])
+    numbers = (((3,), (0,)), ((), ()))
+    return bfloat16_dot_general(x, matrix, numbers) if bfloat16 else lax.dot_general(x, matrix, numbers)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _convolve(plan: _Plan, x: Array, w: Array) -> Array:
+    rounded = _rounding(plan.bfloat16)
+    if plan.form == "winograd":
+        u = rounded(winograd.transform_kernel(w))
+        return _by_block(plan.block, lambda part: winograd.forward(part, u, rounded), x)
+    return _by_block(plan.block, lambda part: columns.forward(part, rounded(w), rounded), x)
+
+
+def _by_block(block: int, function, x: Array) -> Array:
+    if block == x.shape[0]:
+        return function(x)
+    y = lax.map(function, x.reshape(-1, block, *x.shape[1:]))
+    return y.reshape(-1, *y.shape[2:])
+
+
+def _forward(plan, x, w):
+    # Nobody asks for the cotangent of the first layer's images; None and () are both trees without leaves.
+    return _convolve(plan, x.value, w.value), (x.value, w.value, () if x.perturbed else None)
+
+
+def _backward(plan, residuals, g):
+    x, w, asked = residuals
+    rounded = _rounding(plan.bfloat16)
+    is_winograd = plan.form == "winograd"
+    kernel = rounded(winograd.transform_kernel(w) if is_winograd else w)
+    backward = winograd.backward if is_winograd else columns.backward
+
+    def add(total, block):
+        dx, dw = backward(block[0], kernel, block[1], rounded, inputs=asked is not None)
+        return total + dw, dx
+
+    total = jnp.zeros(kernel.shape, jnp.float32)
+    if plan.block == x.shape[0]:
+        dw, dx = add(total, (x, g))
+    else:
+        dw, dx = lax.scan(add, total, jax.tree.map(lambda a: a.reshape(-1, plan.block, *a.shape[1:]), (x, g)))
+    dx = jnp.zeros_like(x) if dx is None else dx.reshape(x.shape)
+    return dx, winograd.untransform_kernel(dw) if is_winograd else dw
+
+
+_convolve.defvjp(_forward, _backward, symbolic_zeros=True)

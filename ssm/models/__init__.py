@@ -1,0 +1,39 @@
+"""The paper's networks as plain Flax modules; nothing here knows of masks.
+
+All are called as `net(x, *, train=False, present=None)` and have the fields `classes`, `width`, `kernel_init`,
+`dot_general` (of dense layers) and `conv_general_dilated` (of convolutions).
+"""
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+from flax import linen as nn
+
+from ssm.models.feedforward import FCN, ConvNet
+from ssm.models.functions import elu, max_pool
+from ssm.models.resnet import ResNet
+
+__all__ = ["FCN", "MODELS", "RESNETS", "ConvNet", "ResNet", "count_weights", "elu", "max_pool"]
+
+
+def count_weights(tree: Any) -> int:
+    """Return the number of elements in all leaves of a tree of arrays (or of shapes from `jax.eval_shape`)."""
+    return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(tree))
+
+
+RESNETS = ("resnet20", "resnet56", "resnet110")
+"""The models with batch normalisation, which alone take its options and `projections`."""
+
+MODELS: dict[str, Callable[..., nn.Module]] = {
+    "fcn": FCN,
+    "conv2": partial(ConvNet, pairs=(64,)),
+    "conv4": partial(ConvNet, pairs=(64, 128)),
+    "conv6": partial(ConvNet, pairs=(64, 128, 256)),
+    "conv8": partial(ConvNet, pairs=(64, 128, 256, 512)),
+    "resnet20": partial(ResNet, blocks=3),
+    "resnet56": partial(ResNet, blocks=9),
+    "resnet110": partial(ResNet, blocks=18),
+}
