@@ -14,6 +14,7 @@ from jax import Array, lax
 from jaxtyping import Float
 
 from ssm import columns, winograd
+from ssm.models.functions import NOTHING, Then
 from ssm.products import bfloat16_dot_general, native_bfloat16, round_to_bfloat16
 
 Form: TypeAlias = Literal["auto", "xla", "columns", "winograd"]
@@ -31,6 +32,7 @@ class _Plan(NamedTuple):
     form: Form
     block: int  # images at a time
     bfloat16: bool
+    then: Then
 
 
 def choose(x: tuple[int, ...], w: tuple[int, ...], backend: str) -> Form:
@@ -60,22 +62,24 @@ def conv_general_dilated(
     dimension_numbers=None,
     feature_group_count: int = 1,
     precision=None,
+    then: Then = NOTHING,
     form: Form = "auto",
     bfloat16: bool = False,
 ) -> Float[Array, "b h w o"]:
     """Convolve as `jax.lax.conv_general_dilated` does, in a form that is fast for the layer.
 
     `form` forces one where it fits: 3 x 3, stride 1, padding 1, and even sides for `winograd`; all else is XLA's.
-    With `bfloat16` the operands of the products are rounded, and sums are float32.
+    With `bfloat16` the operands of the products are rounded, and sums are float32.  `then` is what follows.
     """
     plain = _is_plain(lhs, rhs, lhs_dilation, rhs_dilation, dimension_numbers, feature_group_count)
     if plain and form != "xla" and rhs.shape[:2] == (1, 1):
-        return _pointwise(lhs, rhs, window_strides, bfloat16)
+        return then.function(_pointwise(lhs, rhs, window_strides, bfloat16))
     if plain and form != "xla" and _is_same_3x3(rhs, window_strides, padding):
         if form == "auto" or (form == "winograd" and (lhs.shape[1] % 2 or lhs.shape[2] % 2)):
             form = choose(lhs.shape, rhs.shape, jax.default_backend())
         if form != "xla":
-            result: Array = _convolve(_Plan(form, block_size(*lhs.shape[:3]), bfloat16), lhs, rhs)  # type: ignore[assignment]
+            plan = _Plan(form, block_size(*lhs.shape[:3]), bfloat16, then)
+            result: Array = _convolve(plan, lhs, rhs)  # type: ignore[assignment]
             return result
     if bfloat16 and not native_bfloat16():
         lhs, rhs = round_to_bfloat16(lhs), round_to_bfloat16(rhs)
@@ -84,7 +88,7 @@ def conv_general_dilated(
     options: dict[str, Any] = {"dimension_numbers": dimension_numbers, "feature_group_count": feature_group_count}
     options |= {"lhs_dilation": lhs_dilation, "rhs_dilation": rhs_dilation, "precision": precision}
     y = lax.conv_general_dilated(lhs, rhs, window_strides, padding, **options)
-    return y.astype(jnp.float32) if bfloat16 else y
+    return then.function(y.astype(jnp.float32) if bfloat16 else y)
 
 
 def _is_plain(lhs, rhs, lhs_dilation, rhs_dilation, dimension_numbers, groups) -> bool:
@@ -116,41 +120,48 @@ def _pointwise(x: Array, w: Array, strides, bfloat16: bool) -> Array:
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _convolve(plan: _Plan, x: Array, w: Array) -> Array:
+    return _blocks_forward(plan, x, w)[0]
+
+
+def _blocks_forward(plan: _Plan, x: Array, w: Array) -> tuple[Array, Any]:
+    """Return what follows the convolution, and its residual."""
     rounded = _rounding(plan.bfloat16)
     if plan.form == "winograd":
-        u = rounded(winograd.transform_kernel(w))
-        return _by_block(plan.block, lambda part: winograd.forward(part, u, rounded), x)
-    return _by_block(plan.block, lambda part: columns.forward(part, rounded(w), rounded), x)
+        forward, kernel = winograd.forward, rounded(winograd.transform_kernel(w))
+    else:
+        forward, kernel = columns.forward, rounded(w)
+    if plan.block == x.shape[0]:
+        return plan.then.forward(forward(x, kernel, rounded))
+    made = lax.map(lambda block: plan.then.forward(lax.optimization_barrier(forward(block, kernel, rounded))), _split(x, plan.block))
+    return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), made)
 
 
-def _by_block(block: int, function, x: Array) -> Array:
-    if block == x.shape[0]:
-        return function(x)
-    y = lax.map(function, x.reshape(-1, block, *x.shape[1:]))
-    return y.reshape(-1, *y.shape[2:])
+def _split(tree: Any, block: int) -> Any:
+    return jax.tree.map(lambda a: a.reshape(-1, block, *a.shape[1:]), tree)
 
 
 def _forward(plan, x, w):
+    y, residual = _blocks_forward(plan, x.value, w.value)
     # Nobody asks for the cotangent of the first layer's images; None and () are both trees without leaves.
-    return _convolve(plan, x.value, w.value), (x.value, w.value, () if x.perturbed else None)
+    return y, (x.value, w.value, y, residual, () if x.perturbed else None)
 
 
 def _backward(plan, residuals, g):
-    x, w, asked = residuals
+    x, w, y, residual, asked = residuals
     rounded = _rounding(plan.bfloat16)
     is_winograd = plan.form == "winograd"
     kernel = rounded(winograd.transform_kernel(w) if is_winograd else w)
     backward = winograd.backward if is_winograd else columns.backward
 
     def add(total, block):
-        dx, dw = backward(block[0], kernel, block[1], rounded, inputs=asked is not None)
+        x, y, residual, g = block
+        # Otherwise XLA computes what follows once for each of the tiles that overlap.
+        g = plan.then.backward(y, residual, g)
+        dx, dw = backward(x, kernel, g, rounded, inputs=asked is not None)
         return total + dw, dx
 
-    total = jnp.zeros(kernel.shape, jnp.float32)
-    if plan.block == x.shape[0]:
-        dw, dx = add(total, (x, g))
-    else:
-        dw, dx = lax.scan(add, total, jax.tree.map(lambda a: a.reshape(-1, plan.block, *a.shape[1:]), (x, g)))
+    total, blocks = jnp.zeros(kernel.shape, jnp.float32), (x, y, residual, g)
+    dw, dx = add(total, blocks) if plan.block == x.shape[0] else lax.scan(add, total, _split(blocks, plan.block))
     dx = jnp.zeros_like(x) if dx is None else dx.reshape(x.shape)
     return dx, winograd.untransform_kernel(dw) if is_winograd else dw
 

@@ -1,12 +1,13 @@
 """The paper's fully connected net and its convolutional nets Conv2 to Conv8."""
 
 from collections.abc import Callable
+from functools import partial
 
 from flax import linen as nn
 from jax import Array
 from jaxtyping import Bool, Float
 
-from ssm.models.functions import elu, max_pool
+from ssm.models.functions import ELU, POOL_ELU, Then, conv_general_dilated, elu
 
 
 def scaled(size: int, width: float) -> int:
@@ -48,6 +49,7 @@ class ConvNet(nn.Module):
     Input [batch, height, width, channels]; output logits [batch, classes].  No biases; ELU after every layer but the
     last.  Layers in order: Conv_0, Conv_1 (the first pair), ..., then Dense_0, Dense_1, Dense_2.  `width` multiplies
     the channels of the `pairs` and the `hidden` sizes; `train` and `present` are there for other nets' sake.
+    `conv_general_dilated` takes what JAX's does, and what follows the convolution as `then`.
     Source: the paper's table of architectures.
     """
 
@@ -57,7 +59,7 @@ class ConvNet(nn.Module):
     width: float = 1.0
     kernel_init: Callable[..., Array] = nn.initializers.he_normal()
     dot_general: Callable[..., Array] | None = None
-    conv_general_dilated: Callable[..., Array] | None = None
+    conv_general_dilated: Callable[..., Array] = conv_general_dilated
 
     @nn.compact
     def __call__(
@@ -68,21 +70,20 @@ class ConvNet(nn.Module):
         present: Bool[Array, " batch"] | None = None,
     ) -> Float[Array, "batch classes"]:
         for size in self.pairs:
-            x = elu(self._conv(scaled(size, self.width))(x))
-            # ELU is monotone: after the pool it gives what it gives before, for a quarter of the work.
-            x = elu(max_pool(self._conv(scaled(size, self.width))(x)))
+            x = self._conv(scaled(size, self.width), ELU)(x)
+            x = self._conv(scaled(size, self.width), POOL_ELU)(x)
         x = x.reshape((x.shape[0], -1))
         for size in self.hidden:
             x = elu(self._dense(scaled(size, self.width))(x))
         return self._dense(self.classes)(x)
 
-    def _conv(self, size: int) -> nn.Conv:
+    def _conv(self, size: int, then: Then) -> nn.Conv:
         return nn.Conv(
             size,
             (3, 3),
             use_bias=False,
             kernel_init=self.kernel_init,
-            conv_general_dilated=self.conv_general_dilated,
+            conv_general_dilated=partial(self.conv_general_dilated, then=then),
         )
 
     def _dense(self, size: int) -> nn.Dense:
