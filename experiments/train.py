@@ -129,6 +129,8 @@ class Options:
     """Seeds trained and saved together: all, or on a CPU five per core.  The numbers don't depend on it."""
     seed_loop: Annotated[Literal["map", "vmap"] | None, _choice("map", "vmap", hint="(default: by backend)")] = None
     """How a device runs its seeds: one after another (on a CPU), or vectorised."""
+    convolutions: Literal["auto", "xla", "columns", "winograd"] = "auto"
+    """Form of 3 x 3 convolutions: the fastest measured, XLA's own, patches times kernel, or Winograd's."""
     dry_run: bool = False
     """Print the resolved configuration, counts, memory and time, and stop."""
 
@@ -144,6 +146,7 @@ ELSEWHERE = (
     "out",
     "group",
     "seed_loop",
+    "convolutions",
     "dry_run",
 )
 
@@ -178,32 +181,38 @@ def main(options: Options) -> None:
         flush=True,
     )
     if options.dry_run:
-        say_needs(config, dataset, len(seeds), options.group)
+        say_needs(config, dataset, len(seeds), options)
         return
     train(config, dataset, seeds, options)
 
 
-def say_needs(config, dataset, seeds: int, group: int | None) -> None:
-    import jax
-
+def say_needs(config, dataset, seeds: int, options: Options) -> None:
     from ssm.build import build
+    from ssm.devices import seed_loop
     from ssm.estimate import estimate
     from ssm.run import plan
 
-    group, devices = plan(seeds, len(jax.devices()), group)
-    needs = estimate(build(config, classes=dataset.classes), config, dataset, group=group, devices=devices)
+    loop = options.seed_loop or seed_loop(config.model)
+    group, devices = plan(config, dataset, seeds, group=options.group, loop=loop)
+    net = build(config, classes=dataset.classes, form=options.convolutions)
+    needs = estimate(net, config, dataset, group=group, devices=devices, loop=loop)
     total = needs.seconds * seeds * config.epochs
     kind = "trained" if config.method == "baseline" else "under the mask"
     print(f"weights {kind}: {needs.weights:,}")
     print(f"memory: about {needs.bytes / 1e9:.1f} GB with {group} seeds at once on {devices} device(s)")
-    print(f"time: about {needs.seconds:.2f} s per epoch and seed, {total / 60:.1f} min for {seeds} seeds")
+    print(f"time: about {needs.seconds:.2f} s per epoch and seed, {duration(total)} for {seeds} seeds")
+
+
+def duration(seconds: float) -> str:
+    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def train(config, dataset, seeds: list[int], options: Options) -> None:
     from ssm.run import run_seeds
     from ssm.tables import final_table, read_paper, with_config
 
-    run = run_seeds(config, dataset, seeds, out=options.out, group=options.group, loop=options.seed_loop)
+    ways = {"group": options.group, "loop": options.seed_loop, "form": options.convolutions}
+    run = run_seeds(config, dataset, seeds, out=options.out, **ways, tell=lambda line: print(line, flush=True))
     paper = read_paper(Path(__file__).with_name("paper.json"))
     summary = run.summary()
     assert summary is not None  # at least one seed is finished

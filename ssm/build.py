@@ -20,6 +20,7 @@ from ssm.presets import ELUS_FACTOR
 from ssm.supermask import Supermask
 
 INIT, ORDER, AUGMENT = 0, 1, 2  # what a seed's key is folded with, once per purpose
+PART = 5000  # images
 FIXED_ORDER_SEED = 2**31  # no seed of a run is that large
 
 
@@ -34,7 +35,10 @@ class Split(NamedTuple):
 
 def split(images: np.ndarray, labels: np.ndarray) -> Split:
     """Put images [n, h, w, c] uint8 and labels [n] on the default device, with each image's mean and scale."""
-    return Split(jnp.asarray(images), jnp.asarray(labels, jnp.int32), *jax.jit(statistics)(images))
+    # A part at a time: as floats, all of CIFAR's images would take four times their room.
+    parts = [jax.jit(statistics)(images[start : start + PART]) for start in range(0, len(images), PART)]
+    mean, scale = (jnp.concatenate(field) for field in zip(*parts, strict=True))
+    return Split(jnp.asarray(images), jnp.asarray(labels, jnp.int32), mean, scale)
 
 
 def kernel_init(config: Config) -> Initializer:
@@ -83,6 +87,11 @@ def score_init(config: Config) -> Initializer:
 def seed_key(seed: int | np.integer | Array) -> Array:
     """Return the key from which everything random of one seed comes; threefry, whatever the default is."""
     return jax.random.key(seed, impl="threefry2x32")
+
+
+def augmentation_key(key: Array, epoch: int | Array) -> Array:
+    """Return the key that an epoch's augmentation comes from, of a seed's key; each step folds its number in."""
+    return jax.random.fold_in(jax.random.fold_in(key, AUGMENT), epoch)
 
 
 def fixed_order(samples: int) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Which devices seeds are spread over, how they are run there, and what is recorded about them."""
 
+import math
 import os
 import platform
 import subprocess
@@ -30,6 +31,25 @@ def use_host_devices(count: int | None = None) -> None:
 def cores() -> int:
     """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def available_memory() -> float:
+    """Return the bytes that JAX may take on one device, for a CPU those that the machine (or container) has left.
+
+    Infinity where nothing says.
+    """
+    limit = (jax.devices()[0].memory_stats() or {}).get("bytes_limit")
+    if limit:
+        return float(limit)
+    found = [math.inf]
+    for file, key in (("/proc/meminfo", "MemAvailable:"), ("/sys/fs/cgroup/memory.max", "")):
+        try:
+            lines = Path(file).read_text(encoding="ascii", errors="replace").splitlines()
+        except OSError:
+            continue
+        numbers = [line.removeprefix(key).split()[0] for line in lines if line.startswith(key)]
+        found += [float(number) * (1024 if key else 1) for number in numbers if number.isdecimal()]
+    return min(found)
 
 
 def seed_loop(model: str) -> SeedLoop:

@@ -13,7 +13,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Float, Int
 
 from ssm import losses
-from ssm.build import AUGMENT, INIT, ORDER, Split, seed_key, steps_per_epoch
+from ssm.build import INIT, ORDER, Split, augmentation_key, seed_key, steps_per_epoch
 from ssm.config import Config
 from ssm.data.augment import crop_and_flip
 from ssm.data.standardize import restandardize, standardize
@@ -155,12 +155,12 @@ def _trained(
     samples = train.labels.shape[0]
     key = seed_key(given.seed)
     indices, counts = _batches(config, key, epoch, order, samples)
-    augmentation = jax.random.fold_in(jax.random.fold_in(key, AUGMENT), epoch)
+    augmentation = augmentation_key(key, epoch)
 
     def step(carry, now):
         (params, optimiser, rest), (loss_sum, hit_sum) = carry
         number, index, present, learning_rate, weight_decay = now
-        images, labels = _take(train, index)
+        images, labels = take(train, index)
         images = augmented(config, jax.random.fold_in(augmentation, number), images)
 
         def loss_fn(params):
@@ -220,7 +220,7 @@ def _batches(config: Config, key: Array, epoch: Array, order: Array | None, samp
     """Return the indices [steps, batch] of an epoch, and 1 for each sample, 0 for the padding of a last batch."""
     batch, passes = config.batch_size, config.passes
     steps = steps_per_epoch(samples, batch)
-    orders = [reshuffled(key, epoch * passes + i, samples) if order is None else order for i in range(passes)]
+    orders = [pass_order(key, epoch * passes + number, order, samples) for number in range(passes)]
     indices = [jnp.pad(one, (0, steps * batch - samples)).reshape(steps, batch) for one in orders]
     counts = (jnp.arange(steps * batch) < samples).astype(jnp.float32).reshape(steps, batch)
     return jnp.concatenate(indices), jnp.tile(counts, (passes, 1))
@@ -234,7 +234,7 @@ def _evaluate(net: Supermask, config: Config, state: State, test: Split) -> tupl
     variables = {"params": transpose(effective_weights(net.learner, *state.form[:2])), **state.rest}
 
     def step(sums, index):
-        images, labels = _take(test, jnp.minimum(index, samples - 1))
+        images, labels = take(test, jnp.minimum(index, samples - 1))
         logits: Array = net.module.apply(variables, images)  # type: ignore[assignment]
         present = index < samples
         loss = jnp.sum(losses.by_name(config.loss)(logits, labels) * present)
@@ -244,14 +244,20 @@ def _evaluate(net: Supermask, config: Config, state: State, test: Split) -> tupl
     return loss / samples, hits / samples
 
 
-def reshuffled(key: Array, epoch: Array | int, samples: int) -> Int[Array, " samples"]:
-    """Return a seed's own order of the data in an epoch, from the seed's key."""
-    key = jax.random.fold_in(jax.random.fold_in(key, ORDER), epoch)
+def pass_order(key: Array, number: Array | int, order: Array | None, samples: int) -> Int[Array, " samples"]:
+    """Return a seed's order of the data in a pass (counted from 0): the fixed one, or one of its own."""
+    return reshuffled(key, number, samples) if order is None else order
+
+
+def reshuffled(key: Array, number: Array | int, samples: int) -> Int[Array, " samples"]:
+    """Return a seed's own order of the data in a pass, from the seed's key."""
+    key = jax.random.fold_in(jax.random.fold_in(key, ORDER), number)
     # One sort of random bits; jax.random.permutation sorts twice, which costs 3 % of an epoch on a CPU.
     return jnp.argsort(jax.random.bits(key, (samples,)))
 
 
-def _take(data: Split, index: Array) -> tuple[Array, Array]:
+def take(data: Split, index: Array) -> tuple[Array, Array]:
+    """Return the standardised images and the labels of these indices."""
     part = Split(*(field[index] for field in data))
     return standardize(part.images, part.mean, part.scale), part.labels
 

@@ -1,25 +1,35 @@
 """What a run will need, said before it starts: memory from array sizes, time from one measured matrix product."""
 
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from flax import linen as nn
+from jax import Array
 
 from ssm.config import Config
 from ssm.data import Dataset
+from ssm.epoch import SeedLoop
 from ssm.models import count_weights
-from ssm.supermask import Supermask, layer_thresholds
+from ssm.supermask import OWN, Supermask, effective_weights, layer_thresholds
 from ssm.trees import flatten
 
 RUNTIME_BYTES = 450e6
 """Python, JAX, XLA's compiler and the compiled programs: measured on the CPU, docs/speed.md."""
 BYTES_PER_WEIGHT = 4 * 5 + 3
 """Per seed: scores and momentum, each once more as the new state is made, the frozen kernel; int8 signs and masks."""
-OVERHEAD = 0.95
-"""An epoch's time over that of the products timed here, which come with elementwise passes as a step's do: measured on
-the CPU (0.494 s against 0.52 s), docs/speed.md."""
+OVERHEAD = {"fcn": 0.95, "conv": 0.85, "resnet": 1.6}
+"""An epoch's time over that of the products timed here, by kind of model: measured on the CPU, docs/speed.md.
+
+Winograd's form does with 16 products for 36; a ResNet's 16 filters are too few to keep a processor busy.
+"""
+BACKWARD = {"fcn": 1.2, "conv": 2.0, "resnet": 2.0}
+"""Operations of a gradient over those of a forward pass: two products a layer, one in the first, which for the FCN is
+most of the net."""
 
 
 class Estimate(NamedTuple):
@@ -37,21 +47,74 @@ def count_masked(net: Supermask, example: jax.Array) -> int:
     return count_weights([scores[path] for path in layer_thresholds(variables["frozen"])])
 
 
-def estimate(net: Supermask, config: Config, dataset: Dataset, *, group: int, devices: int) -> Estimate:
-    """Return what training needs with `group` seeds at once over `devices`; takes about half a second.
+def estimate(
+    net: Supermask, config: Config, dataset: Dataset, *, group: int, devices: int, loop: SeedLoop
+) -> Estimate:
+    """Return what training needs with `group` seeds at once over `devices`; takes a second or two."""
+    example = jnp.zeros((1, *dataset.train_images.shape[1:]))
+    kind = config.model.rstrip("0123456789")
+    samples, tested = len(dataset.train_labels) * config.passes, len(dataset.test_labels)
+    operations = _forward_operations(net, example) * (samples * (1 + BACKWARD[kind]) + tested)
+    rate = _rate(config.batch_size, jax.devices()[:devices])
+    memory = memory_needed(net, config, dataset, devices=devices, loop=loop)
+    return Estimate(count_masked(net, example), memory(group), OVERHEAD[kind] * operations / rate)
 
-    Time: each weight takes part in one product forward and two backward (one in the first layer), and once more in
-    the evaluation.
+
+def memory_needed(
+    net: Supermask, config: Config, dataset: Dataset, *, devices: int, loop: SeedLoop
+) -> Callable[[int], float]:
+    """Return the function from a group's seeds to the bytes that training them takes.
+
+    Those are the state of all seeds of the group, and what a step keeps for its gradient of each seed that runs at the
+    same moment: one a device in a loop over seeds, all where they are vectorised.
     """
     example = jnp.zeros((1, *dataset.train_images.shape[1:]))
-    weights = count_masked(net, example)
+    weights, step = count_masked(net, example), _step_bytes(net, config, example)
     # On one host every CPU device's copy of the data is a copy in the same memory; the loaded arrays stay, too.
     data = (dataset.train_images.nbytes + dataset.test_images.nbytes) * (1 + devices)
-    memory = RUNTIME_BYTES + data + group * weights * BYTES_PER_WEIGHT
-    samples, tested = len(dataset.train_labels), len(dataset.test_labels)
-    operations = 2.0 * weights * (samples * 2.2 + tested)
-    rate = _rate(config.batch_size, jax.devices()[:devices])
-    return Estimate(weights, memory, OVERHEAD * operations / rate)
+
+    def memory(group: int) -> float:
+        together = min(group, devices) if loop == "map" else group
+        return RUNTIME_BYTES + data + group * weights * BYTES_PER_WEIGHT + together * step
+
+    return memory
+
+
+def fitting_group(memory: Callable[[int], float], group: int, available: float) -> int:
+    """Return how many of a group's seeds may be trained at once so that they take no more than `available` bytes."""
+    return next((count for count in range(group, 1, -1) if memory(count) <= available), 1)
+
+
+def _step_bytes(net: Supermask, config: Config, example: Array) -> float:
+    """Return the bytes that a step keeps of a forward pass for its gradient, and those of the gradient's own arrays."""
+    variables = jax.eval_shape(net.init, jax.random.key(0), example)
+    weights = jax.eval_shape(partial(effective_weights, net.learner), variables["frozen"], variables["params"])
+    images = jax.ShapeDtypeStruct((config.batch_size, *example.shape[1:]), jnp.float32)
+    rest = {name: tree["net"] for name, tree in variables.items() if name not in OWN}
+
+    def pulled(weights, rest, images):
+        logits = partial(net.module.apply, train=True, mutable=list(rest))
+        _, pull, _ = jax.vjp(lambda weights: logits({"params": weights, **rest}, images), weights, has_aux=True)
+        return pull
+
+    kept = [math.prod(leaf.shape) * 4.0 for leaf in jax.tree.leaves(jax.eval_shape(pulled, weights, rest, images))]
+    return sum(kept) + 2 * max(kept)
+
+
+def _forward_operations(net: Supermask, example: Array) -> float:
+    """Return the operations of one sample's forward pass: two for each weight that a sample meets, each time."""
+    found: list[float] = []
+
+    def count(function, args, kwargs, context):
+        result = function(*args, **kwargs)
+        if isinstance(context.module, nn.Dense | nn.Conv) and context.method_name == "__call__":
+            kernel = context.module.get_variable("params", "kernel")
+            found.append(2.0 * math.prod(kernel.shape) * math.prod(result.shape[1:-1]))
+        return result
+
+    with nn.intercept_methods(count):
+        jax.eval_shape(net.module.init, jax.random.key(0), example)
+    return sum(found)
 
 
 def _rate(rows: int, devices: Sequence[Any]) -> float:

@@ -1,34 +1,46 @@
 """A whole run: the seeds that are missing, group by group, each group saved as it ends."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 
+from ssm.build import build
 from ssm.config import Config
+from ssm.convolution import Form
 from ssm.data import Dataset
-from ssm.devices import environment, seed_loop
+from ssm.devices import available_memory, environment, seed_loop
 from ssm.epoch import SeedLoop
 from ssm.errors import UserError
-from ssm.estimate import count_masked
+from ssm.estimate import count_masked, fitting_group, memory_needed
 from ssm.files import read_json
+from ssm.firstbatch import first_batch, remark
 from ssm.progress import reporter
 from ssm.results import Run, open_run
 from ssm.train import make_trainer, train
 
 MATMUL_PRECISION = "highest"  # float32 must mean float32: by default a GPU's products would be TF32
+MEMORY_SHARE = 0.8  # of what is there: the estimate may be a quarter too low
 CPU_GROUP = 5  # seeds per device: a group that is lost to a crash costs minutes, and small groups cost no speed
 
 
-def plan(seeds: int, devices: int, group: int | None = None) -> tuple[int, int]:
+def plan(
+    config: Config, dataset: Dataset, seeds: int, *, group: int | None = None, loop: SeedLoop | None = None
+) -> tuple[int, int]:
     """Return how many seeds are trained together, and on how many devices, one with no seed being of no use.
 
-    A `group` is what the user wants; by default all seeds are trained together, on a CPU at most five per device.
+    A `group` is what the user wants; by default all seeds are trained together that fit the memory, on a CPU at most
+    five per device.
     """
+    devices = min(len(jax.devices()), group or seeds, seeds)
     if group is None:
-        group = CPU_GROUP * devices if jax.default_backend() == "cpu" else seeds
+        group = min(seeds, CPU_GROUP * devices if jax.default_backend() == "cpu" else seeds)
+        net = build(config, classes=dataset.classes)
+        loop = loop or seed_loop(config.model)
+        needed = memory_needed(net, config, dataset, devices=devices, loop=loop)
+        group = fitting_group(needed, group, MEMORY_SHARE * available_memory())
     group = min(group, seeds)
     return group, min(group, devices)
 
@@ -51,15 +63,22 @@ def run_seeds(
     out: Path,
     group: int | None = None,
     loop: SeedLoop | None = None,
+    form: Form = "auto",
+    tell: Callable[[str], None] = lambda line: None,
 ) -> Run:
     """Train the seeds that the configuration's folder under `out` does not hold yet, and return the run.
 
-    `group` seeds are trained together and saved together; the numbers do not depend on it.
+    `group` seeds are trained together and saved together; the numbers do not depend on it.  `loop` and `form` force the
+    way seeds and convolutions are computed; `tell` is given what is worth knowing before training starts.
     Raises UserError where the folder cannot be written, or is another run's.
     """
     loop = loop or seed_loop(config.model)
     where = environment(
-        precision=config.precision, seed_loop=loop, matmul_precision=MATMUL_PRECISION, data=dataset.fingerprint()
+        precision=config.precision,
+        seed_loop=loop,
+        convolutions=form,
+        matmul_precision=MATMUL_PRECISION,
+        data=dataset.fingerprint(),
     )
     run = open_run(out, config=config.as_dict(), environment=where, source=dataset.source)
     _check_data(run, where["data"])
@@ -67,10 +86,12 @@ def run_seeds(
     missing = [seed for seed in dict.fromkeys(seeds) if seed not in finished]
     if not missing:
         return run
-    group, devices = plan(len(missing), len(jax.devices()), group)
-    trainer = make_trainer(config, dataset, devices=jax.devices()[:devices], loop=loop)
+    group, devices = plan(config, dataset, len(missing), group=group, loop=loop)
+    trainer = make_trainer(config, dataset, devices=jax.devices()[:devices], loop=loop, form=form)
     example = jnp.zeros((1, *dataset.train_images.shape[1:]))
     run = dataclasses.replace(run, weights=count_masked(trainer.net, example))
+    with jax.default_matmul_precision(MATMUL_PRECISION):
+        tell(remark(first_batch(trainer, missing[0]), config))
     groups = [missing[start : start + group] for start in range(0, len(missing), group)]
     with reporter(groups=len(groups), epochs=config.epochs) as report, jax.default_matmul_precision(MATMUL_PRECISION):
         for members in groups:

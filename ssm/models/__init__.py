@@ -13,10 +13,10 @@ import jax
 from flax import linen as nn
 
 from ssm.models.feedforward import FCN, ConvNet
-from ssm.models.functions import elu, max_pool
+from ssm.models.functions import elu, max_pool, smooth_pool
 from ssm.models.resnet import ResNet
 
-__all__ = ["FCN", "MODELS", "RESNETS", "ConvNet", "ResNet", "count_weights", "elu", "max_pool"]
+__all__ = ["FCN", "MODELS", "RESNETS", "ConvNet", "ResNet", "count_weights", "elu", "max_pool", "smooth_pool"]
 
 
 def count_weights(tree: Any) -> int:

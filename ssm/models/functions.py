@@ -1,5 +1,6 @@
 """Functions of the networks that Flax has only slower: the activation and the 2x2 max-pool."""
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -65,6 +66,43 @@ def _pool_backward(chosen, cotangent):
 
 
 _pool.defvjp(_pool_forward, _pool_backward)
+
+
+@jax.custom_vjp
+def smooth_pool(x: Float[Array, "batch height width channels"]) -> Float[Array, "batch height width channels"]:
+    """Return the largest of the 3x3 window around each pixel, as far as it lies in the image.
+
+    The gradient goes to one element of a window, the first in row-major order where several are largest, as
+    `flax.linen.max_pool`'s does, which takes a fifth of a ResNet20's step on a CPU.
+    """
+    return _smooth_forward(x)[0]
+
+
+def _smooth_forward(x):
+    height, width = x.shape[1:3]
+    padded = jnp.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)), constant_values=-jnp.inf)
+    window = [padded[:, row : row + height, column : column + width] for row in range(3) for column in range(3)]
+    largest = functools.reduce(jnp.maximum, window)
+    chosen = jnp.full(largest.shape, 8, jnp.float32)
+    for index in range(7, -1, -1):
+        chosen = jnp.where(window[index] == largest, jnp.float32(index), chosen)
+    return largest, chosen
+
+
+def _smooth_backward(chosen, cotangent):
+    height, width = cotangent.shape[1:3]
+    edges = ((0, 0), (1, 1), (1, 1), (0, 0))
+    chosen, cotangent = jnp.pad(chosen, edges, constant_values=-1), jnp.pad(cotangent, edges)
+    total = jnp.zeros((), cotangent.dtype)
+    for index in range(9):
+        # The pixel is element `index` of the window whose centre lies so far from it in the other direction.
+        row, column = 2 - index // 3, 2 - index % 3
+        here = (slice(None), slice(row, row + height), slice(column, column + width))
+        total = total + jnp.where(chosen[here] == index, cotangent[here], 0)
+    return (total,)
+
+
+smooth_pool.defvjp(_smooth_forward, _smooth_backward)
 
 
 class Then(NamedTuple):

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 
 from ssm.errors import UserError
 from ssm.models.feedforward import scaled
-from ssm.models.functions import elu
+from ssm.models.functions import elu, smooth_pool
 
 EPSILON = 1e-3
 MOMENTUM = 0.99  # both are Keras' defaults, which the authors' program keeps
@@ -118,7 +118,7 @@ class ResNet(nn.Module):
 
         x = conv(sizes[0], (3, 3), name="Conv_0")(x)
         x = elu(norm(x, name="BatchNorm_0", affine=self.stem_affine))
-        x = nn.max_pool(x, (3, 3), strides=(1, 1), padding="SAME")
+        x = smooth_pool(x)
         for stage, size in enumerate(sizes):
             for index in range(self.blocks):
                 project = index in projected
