@@ -190,10 +190,10 @@ def say_needs(config, dataset, seeds: int, options: Options) -> None:
     from ssm.build import build
     from ssm.devices import seed_loop
     from ssm.estimate import estimate
-    from ssm.run import plan
+    from ssm.run import fitting_plan
 
     loop = options.seed_loop or seed_loop(config.model)
-    group, devices = plan(config, dataset, seeds, group=options.group, loop=loop)
+    group, devices = fitting_plan(config, dataset, seeds, group=options.group, loop=loop)
     net = build(config, classes=dataset.classes, form=options.convolutions)
     needs = estimate(net, config, dataset, group=group, devices=devices, loop=loop)
     total = needs.seconds * seeds * config.epochs

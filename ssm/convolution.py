@@ -132,7 +132,10 @@ def _blocks_forward(plan: _Plan, x: Array, w: Array) -> tuple[Array, Any]:
         forward, kernel = columns.forward, rounded(w)
     if plan.block == x.shape[0]:
         return plan.then.forward(forward(x, kernel, rounded))
-    made = lax.map(lambda block: plan.then.forward(lax.optimization_barrier(forward(block, kernel, rounded))), _split(x, plan.block))
+    made = lax.map(
+        lambda block: plan.then.forward(lax.optimization_barrier(forward(block, kernel, rounded))),
+        _split(x, plan.block),
+    )
     return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), made)
 
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax import Array, lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
@@ -91,28 +92,58 @@ def make_program(
     def over_seeds(function, specs, **options):
         """Map a function of one seed over the leading axis of the arguments that are spread."""
 
-        def device_part(*args):
+        def device_part(count, *args):
             own = tuple(arg for arg, spec in zip(args, specs, strict=True) if spec == spread)
 
             def one(own):
                 rest = iter(own)
                 return function(*(next(rest) if spec == spread else arg for arg, spec in zip(args, specs, strict=True)))
 
-            return lax.map(one, own) if loop == "map" else jax.vmap(one)(own)
+            return loop_over(one, own, count) if loop == "map" else jax.vmap(one)(own)
 
-        mapped = jax.shard_map(device_part, mesh=mesh, in_specs=specs, out_specs=spread, check_vma=False)
-        return jax.jit(mapped, **options)
+        specs_ = (shared, *specs)
+        mapped = jax.jit(
+            jax.shard_map(device_part, mesh=mesh, in_specs=specs_, out_specs=spread, check_vma=False), **options
+        )
+
+        def call(*args):
+            spread_out = next(arg for arg, spec in zip(args, specs, strict=True) if spec == spread)
+            return mapped(np.int32(len(jax.tree.leaves(spread_out)[0]) // len(mesh.devices)), *args)
+
+        call._cache_size = mapped._cache_size  # type: ignore[attr-defined]  # for the test that counts compilations
+        return call
 
     start = partial(_start, net, config, example, gauge)
     epoch = partial(_epoch, net, config)
     finish = partial(_finish, net)
     return Program(
         start=over_seeds(start, (spread,)),
-        epoch=over_seeds(epoch, (spread, spread) + (shared,) * 6, donate_argnums=0),
+        epoch=over_seeds(epoch, (spread, spread) + (shared,) * 6, donate_argnums=1),
         finish=over_seeds(finish, (spread,)),
         place=partial(jax.device_put, device=NamedSharding(mesh, spread)),
         share=partial(jax.device_put, device=NamedSharding(mesh, shared)),
     )
+
+
+def loop_over(function: Callable[[Any], Any], stacked: Any, count: Int[Array, ""]) -> Any:
+    """Map a function over the leading axis of a tree's arrays, one after another, as `jax.lax.map` does.
+
+    `count`, the length of that axis, is known only as the program runs: XLA would take a loop of one turn apart,
+    compile its body otherwise, and a seed alone would be rounded otherwise than in a group.
+    """
+
+    def at(index: Array | int) -> Any:
+        return jax.tree.map(lambda array: lax.dynamic_index_in_dim(array, index, keepdims=False), stacked)
+
+    size = len(jax.tree.leaves(stacked)[0])
+    shapes = jax.eval_shape(lambda: function(at(0)))
+    made = jax.tree.map(lambda leaf: jnp.zeros((size, *leaf.shape), leaf.dtype), shapes)
+
+    def turn(index: Array, made: Any) -> Any:
+        result = function(at(index))
+        return jax.tree.map(lambda array, part: array.at[index].set(part), made, result)
+
+    return lax.fori_loop(0, count, turn, made)
 
 
 def _optimiser(config: Config, learning_rate, weight_decay) -> optax.GradientTransformation:

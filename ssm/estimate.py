@@ -47,14 +47,12 @@ def count_masked(net: Supermask, example: jax.Array) -> int:
     return count_weights([scores[path] for path in layer_thresholds(variables["frozen"])])
 
 
-def estimate(
-    net: Supermask, config: Config, dataset: Dataset, *, group: int, devices: int, loop: SeedLoop
-) -> Estimate:
+def estimate(net: Supermask, config: Config, dataset: Dataset, *, group: int, devices: int, loop: SeedLoop) -> Estimate:
     """Return what training needs with `group` seeds at once over `devices`; takes a second or two."""
     example = jnp.zeros((1, *dataset.train_images.shape[1:]))
     kind = config.model.rstrip("0123456789")
     samples, tested = len(dataset.train_labels) * config.passes, len(dataset.test_labels)
-    operations = _forward_operations(net, example) * (samples * (1 + BACKWARD[kind]) + tested)
+    operations = forward_operations(net, example) * (samples * (1 + BACKWARD[kind]) + tested)
     rate = _rate(config.batch_size, jax.devices()[:devices])
     memory = memory_needed(net, config, dataset, devices=devices, loop=loop)
     return Estimate(count_masked(net, example), memory(group), OVERHEAD[kind] * operations / rate)
@@ -101,7 +99,7 @@ def _step_bytes(net: Supermask, config: Config, example: Array) -> float:
     return sum(kept) + 2 * max(kept)
 
 
-def _forward_operations(net: Supermask, example: Array) -> float:
+def forward_operations(net: Supermask, example: Array) -> float:
     """Return the operations of one sample's forward pass: two for each weight that a sample meets, each time."""
     found: list[float] = []
 

@@ -26,23 +26,30 @@ MEMORY_SHARE = 0.8  # of what is there: the estimate may be a quarter too low
 CPU_GROUP = 5  # seeds per device: a group that is lost to a crash costs minutes, and small groups cost no speed
 
 
-def plan(
-    config: Config, dataset: Dataset, seeds: int, *, group: int | None = None, loop: SeedLoop | None = None
-) -> tuple[int, int]:
+def plan(seeds: int, devices: int, group: int | None = None) -> tuple[int, int]:
     """Return how many seeds are trained together, and on how many devices, one with no seed being of no use.
 
-    A `group` is what the user wants; by default all seeds are trained together that fit the memory, on a CPU at most
-    five per device.
+    A `group` is what the user wants; by default all seeds are trained together, on a CPU at most five per device.
     """
-    devices = min(len(jax.devices()), group or seeds, seeds)
     if group is None:
-        group = min(seeds, CPU_GROUP * devices if jax.default_backend() == "cpu" else seeds)
-        net = build(config, classes=dataset.classes)
-        loop = loop or seed_loop(config.model)
-        needed = memory_needed(net, config, dataset, devices=devices, loop=loop)
-        group = fitting_group(needed, group, MEMORY_SHARE * available_memory())
+        group = CPU_GROUP * devices if jax.default_backend() == "cpu" else seeds
     group = min(group, seeds)
     return group, min(group, devices)
+
+
+def fitting_plan(
+    config: Config, dataset: Dataset, seeds: int, *, group: int | None = None, loop: SeedLoop | None = None
+) -> tuple[int, int]:
+    """Return `plan` for all devices, with fewer seeds together where memory has no room for them.
+
+    A `group` that the user asks for is not made smaller.
+    """
+    planned, devices = plan(seeds, len(jax.devices()), group)
+    if group is None:
+        net = build(config, classes=dataset.classes)
+        needed = memory_needed(net, config, dataset, devices=devices, loop=loop or seed_loop(config.model))
+        planned = fitting_group(needed, planned, MEMORY_SHARE * available_memory())
+    return planned, min(planned, devices)
 
 
 def _check_data(run: Run, fingerprint: str) -> None:
@@ -86,7 +93,7 @@ def run_seeds(
     missing = [seed for seed in dict.fromkeys(seeds) if seed not in finished]
     if not missing:
         return run
-    group, devices = plan(config, dataset, len(missing), group=group, loop=loop)
+    group, devices = fitting_plan(config, dataset, len(missing), group=group, loop=loop)
     trainer = make_trainer(config, dataset, devices=jax.devices()[:devices], loop=loop, form=form)
     example = jnp.zeros((1, *dataset.train_images.shape[1:]))
     run = dataclasses.replace(run, weights=count_masked(trainer.net, example))

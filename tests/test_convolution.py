@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax import lax
+from jax.extend.core import subjaxprs
 
 from ssm import convolution, products
 from ssm.convolution import NUMBERS, block_size, conv_general_dilated
@@ -135,7 +136,7 @@ def test_eager_is_jitted(monkeypatch, form):
 
 def products_in(jaxpr):
     """Count the matrix products of a program, those of its inner programs included."""
-    inner = sum(products_in(part) for part in jax.core.subjaxprs(jaxpr))
+    inner = sum(products_in(part) for part in subjaxprs(jaxpr))
     return inner + sum(equation.primitive.name == "dot_general" for equation in jaxpr.eqns)
 
 

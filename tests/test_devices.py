@@ -8,7 +8,7 @@ import jax
 import pytest
 
 from ssm import devices
-from ssm.devices import cores, environment, seed_loop
+from ssm.devices import available_memory, cores, environment, seed_loop
 
 
 def test_the_cpu_shows_as_many_devices_as_were_asked_for():
@@ -29,7 +29,34 @@ def test_cores_are_those_that_this_process_may_use(monkeypatch):
 @pytest.mark.parametrize(("backend", "loop"), [("cpu", "map"), ("gpu", "vmap"), ("tpu", "vmap")])
 def test_only_a_cpu_runs_seeds_one_after_another(monkeypatch, backend, loop):
     monkeypatch.setattr(jax, "default_backend", lambda: backend)
-    assert seed_loop() == loop
+    assert seed_loop("fcn") == seed_loop("conv4") == loop
+
+
+def test_memory_is_the_devices_own_limit_or_what_the_machine_has_left(monkeypatch):
+    class Device:
+        stats = {"bytes_limit": 5_000_000}
+
+        def memory_stats(self):
+            return self.stats
+
+    monkeypatch.setattr(jax, "devices", lambda: [Device()])
+    assert available_memory() == 5e6
+    Device.stats = None  # a CPU
+
+    def read(path, **options):
+        return texts[str(path)]
+
+    monkeypatch.setattr(devices.Path, "read_text", read)
+    texts = {"/proc/meminfo": "MemTotal: 9 kB\nMemAvailable:   7 kB\n", "/sys/fs/cgroup/memory.max": "max\n"}
+    assert available_memory() == 7 * 1024
+    texts["/sys/fs/cgroup/memory.max"] = "5000\n"
+    assert available_memory() == 5000
+
+    def nothing(path, **options):
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(devices.Path, "read_text", nothing)
+    assert available_memory() == float("inf")
 
 
 def test_the_environment_says_what_a_result_depends_on():

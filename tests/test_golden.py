@@ -1,5 +1,7 @@
 """The authors' own program on the same inputs, number by number: loss, gradients, masks, and scores after steps."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +9,7 @@ import optax
 import pytest
 
 from ssm import losses
+from ssm.convolution import conv_general_dilated
 from ssm.gauge import flip, from_step, to_step, transpose
 from ssm.learners import LEARNERS
 from ssm.optim import sgdw
@@ -15,6 +18,15 @@ from ssm.trees import flatten, unflatten
 from tests.golden_cases import CASES, CONVOLUTIONAL, identify, inputs, net, paths, score_bound, summary
 
 SLOW = ("resnet56", "resnet110")  # to compile
+# On a CPU, `auto` is `columns` in the first layer and `winograd` in the others.
+OTHERS = {
+    "conv2-masked": ("columns", "winograd", "plain"),
+    "conv2-baseline": ("winograd",),
+    "conv4-masked": ("winograd",),
+    "conv4-baseline": ("winograd",),
+    "resnet20-masked": ("winograd",),
+    "resnet20-baseline": ("plain",),
+}
 
 
 def tolerance(case, *, after_steps=False):
@@ -43,10 +55,16 @@ def learner(case):
     return LEARNERS["signed" if case["masked"] else "baseline"]
 
 
-def forward(case, images, frozen, params):
+def convolution(name):
+    """Return the convolution of a name: `plain` is JAX's, as the nets have it by themselves; others, forms of ours."""
+    return {} if name == "plain" else {"conv_general_dilated": partial(conv_general_dilated, form=name)}
+
+
+def forward(case, convolves, images, frozen, params):
     weights = transpose(effective_weights(learner(case), frozen, params))
+    module = net(case).clone(**convolution(convolves))
     # Dense ResNets use batch statistics; their running averages begin here and are dropped.
-    logits, _ = net(case).apply({"params": weights}, images, train=not case["masked"], mutable=["batch_stats"])
+    logits, _ = module.apply({"params": weights}, images, train=not case["masked"], mutable=["batch_stats"])
     return logits
 
 
@@ -66,25 +84,27 @@ def kept(case, frozen, params):
 
 
 def forms():
-    """Yield every case in the general form of a step, and in the gauge's where the frozen signs are one.
+    """Yield every case with the convolutions that training takes, and some with each other form of them.
 
-    The deeper nets' second form would take as long to compile, and test no other code.
+    All in the general form of a step, two in the gauge's, where the frozen signs are one: the deeper nets' second form
+    would take as long to compile, and test no other code.
     """
     for case in CASES + CONVOLUTIONAL:
         slow = [pytest.mark.slow] if case["name"] in SLOW else []
-        yield pytest.param(case, "general", id=identify(case), marks=slow)
+        for convolves in ("auto", *OTHERS.get(identify(case), ())):
+            yield pytest.param(case, "general", convolves, id=f"{identify(case)}-{convolves}", marks=slow)
         if case["masked"] and case["name"] in ("fcn", "conv2"):
-            yield pytest.param(case, "gauge", id=f"{identify(case)}-gauge")
+            yield pytest.param(case, "gauge", "auto", id=f"{identify(case)}-gauge")
 
 
-@pytest.mark.parametrize(("case", "form"), list(forms()))
-def test_golden(case, form):
+@pytest.mark.parametrize(("case", "form", "convolves"), list(forms()))
+def test_golden(case, form, convolves):
     frozen, params, given = variables(case)
     step_form = to_step(frozen, params, gauge=form == "gauge")
     recipe, rtol = case["sgdw"], tolerance(case)
 
     def loss_of(params):
-        logits = forward(case, jnp.asarray(given.images), step_form.frozen, params)
+        logits = forward(case, convolves, jnp.asarray(given.images), step_form.frozen, params)
         return losses.by_name("clipped")(logits, jnp.asarray(given.labels, jnp.int32)).mean(), logits
 
     @jax.jit

@@ -7,7 +7,7 @@ import pytest
 from flax import linen as nn
 
 from ssm.errors import UserError
-from ssm.models import FCN, MODELS, RESNETS, ConvNet, ResNet, count_weights, elu, max_pool
+from ssm.models import FCN, MODELS, RESNETS, ConvNet, ResNet, count_weights, elu, max_pool, smooth_pool
 from ssm.models.resnet import FrozenNorm
 
 IMAGES = jax.random.normal(jax.random.key(1), (6, 8, 8, 3))
@@ -112,6 +112,19 @@ def test_max_pool_and_its_gradient_are_flaxs(shape, ties):
     np.testing.assert_array_equal(back(cotangent)[0], expected_back(cotangent)[0])
     many = jax.vmap(max_pool)(jnp.stack([x, -x]))
     np.testing.assert_array_equal(many, jnp.stack([found, flaxs(-x)]))
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_the_stems_pool_and_its_gradient_are_flaxs(ties):
+    x = jax.random.normal(jax.random.key(0), (2, 7, 6, 3))
+    x = jnp.round(x) if ties else x
+    flaxs = lambda x: nn.max_pool(x, (3, 3), strides=(1, 1), padding="SAME")  # noqa: E731
+    expected, expected_back = jax.vjp(flaxs, x)
+    found, back = jax.vjp(smooth_pool, x)
+    np.testing.assert_array_equal(found, expected)
+    cotangent = jax.random.normal(jax.random.key(1), found.shape)
+    # A pixel may be the largest of up to nine windows, whose cotangents are summed in another order.
+    np.testing.assert_allclose(back(cotangent)[0], expected_back(cotangent)[0], rtol=1e-5, atol=1e-6)
 
 
 def test_a_tie_in_a_window_goes_to_its_first_element():

@@ -10,10 +10,12 @@ from ssm import run as module
 from ssm.build import build
 from ssm.config import resolve
 from ssm.errors import UserError
+from ssm.estimate import memory_needed
+from ssm.firstbatch import FirstBatch
 from ssm.history import read_history
 from ssm.maskfile import load_masks
 from ssm.results import mask_path, run_name
-from ssm.run import plan, run_seeds
+from ssm.run import fitting_plan, plan, run_seeds
 from ssm.train import Progress, Result
 
 
@@ -51,8 +53,9 @@ def trained(digits, monkeypatch):
     monkeypatch.setattr(
         module,
         "make_trainer",
-        lambda config, dataset, *, devices, loop: SimpleNamespace(net=build(config), devices=len(devices)),
+        lambda config, dataset, *, devices, loop, form: SimpleNamespace(net=build(config), devices=len(devices)),
     )
+    monkeypatch.setattr(module, "first_batch", lambda trainer, seed: FirstBatch(1.0, 0.0))
     return groups
 
 
@@ -80,6 +83,23 @@ def masks(run, seed):
 def test_a_plan_says_how_many_seeds_on_how_many_devices(monkeypatch, backend, seeds, devices, wanted, planned):
     monkeypatch.setattr(jax, "default_backend", lambda: backend)
     assert plan(seeds, devices, wanted) == planned
+
+
+def test_seeds_are_run_in_groups_that_fit_the_memory(monkeypatch, digits):
+    needed = memory_needed(build(config(digits), classes=4), config(digits), digits, devices=8, loop="map")
+    monkeypatch.setattr(module, "available_memory", lambda: needed(20) / module.MEMORY_SHARE)
+    assert fitting_plan(config(digits), digits, 50) == (20, 8)
+    assert fitting_plan(config(digits), digits, 12) == (12, 8)
+    assert fitting_plan(config(digits), digits, 50, group=30) == (30, 8)  # the user knows better
+    monkeypatch.setattr(module, "available_memory", lambda: 0.0)
+    assert fitting_plan(config(digits), digits, 50) == (1, 1)
+
+
+def test_what_is_worth_knowing_is_told_before_training(digits, tmp_path):
+    told = []
+    run_seeds(config(digits), digits, [0], out=tmp_path, tell=told.append)
+    (line,) = told
+    assert line.startswith("first batch: logits have standard deviation ")
 
 
 def test_a_run_has_every_seed_and_epoch(together, digits):

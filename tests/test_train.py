@@ -1,23 +1,31 @@
+from functools import partial
+
 import jax
 import numpy as np
 import pytest
+from flax import linen as nn
 
 from ssm import build, gauge
 from ssm.config import resolve
-from ssm.epoch import make_program, reshuffled
+from ssm.data import Dataset
+from ssm.epoch import Given, make_program, reshuffled
+from ssm.models import MODELS, ResNet, elu
+from ssm.models.resnet import normalise
 from ssm.train import make_trainer, schedule, train
 
 EPOCHS = 3
 
 
 def config(digits, **overrides):
-    method = overrides.pop("method", "signed")
-    values = {"epochs": EPOCHS, "batch_size": 32, "learning_rate": 0.02, "decay_epochs": 1.0, **overrides}
+    method, model = overrides.pop("method", "signed"), overrides.pop("model", "fcn")
+    values = {"epochs": EPOCHS, "batch_size": 32, "learning_rate": 0.02, **overrides}
+    if values.get("schedule", "plateau" if model.startswith("resnet") else "exponential") == "exponential":
+        values.setdefault("decay_epochs", 1.0)
     return resolve(
-        model="fcn",
+        model=model,
         method=method,
         preset="default",
-        dataset="mnist",
+        dataset="mnist" if model == "fcn" else "cifar10",
         samples=len(digits.train_labels),
         overrides=values,
     )
@@ -183,3 +191,192 @@ def test_the_schedule_of_an_epoch(digits):
     rates, decays = schedule(config(digits, decay_rate=0.5), 1, 7)
     np.testing.assert_allclose(rates, [0.01] * 7)
     np.testing.assert_allclose(decays, [2.5e-4] * 7)
+
+
+# Plateau schedules
+
+PLATEAU = {"schedule": "plateau", "patience": 1, "plateau_factor": 0.5, "reductions": 2, "width": 0.1}
+PLATEAU |= {"epochs": 5, "weight_decay": 0.01}
+DULL = 7
+
+
+def dull(trainer):
+    """Return the trainer with a seed of which all scores are 0.005: nothing passes, and just the decay moves them."""
+
+    def start(seeds):
+        state = trainer.program.start(seeds)
+        hit = np.asarray(seeds) == DULL
+        flat = lambda leaf: np.where(hit.reshape(-1, 1, 1), np.float32(0.005), leaf)  # noqa: E731
+        params = jax.tree.map(flat, jax.device_get(state.form.params))
+        return state._replace(form=state.form._replace(params=trainer.program.place(params)))
+
+    return trainer._replace(program=trainer.program._replace(start=start))
+
+
+def plateaued(digits, seeds, loop="map"):
+    trainer = make_trainer(config(digits, **PLATEAU), digits, devices=jax.devices()[:1], loop=loop)
+    return train(dull(trainer), seeds)
+
+
+@pytest.fixture(scope="module")
+def group(digits):
+    return plateaued(digits, [0, DULL, 3])
+
+
+def rows_of(result, seed):
+    return [row for row in result.history if row["seed"] == seed]
+
+
+def test_a_seed_on_a_plateau_has_lower_rates_and_stops_early(group):
+    rows = rows_of(group, DULL)
+    assert [row["epoch"] for row in rows] == [1, 2, 3]
+    np.testing.assert_allclose([row["train_loss"] for row in rows], np.log(4), rtol=1e-6)
+    np.testing.assert_allclose([row["learning_rate"] for row in rows], [0.02, 0.02, 0.01])
+    np.testing.assert_allclose([row["weight_decay"] for row in rows], [0.01, 0.01, 0.005])
+    assert group.finals[1]["failed_epoch"] is None and group.finals[1]["remaining_weights"] == 0
+
+
+def test_a_stopped_seed_keeps_its_state(group):
+    # Seven steps an epoch: two epochs with the whole decay, one with half of it, and then no more.
+    expected = 0.005 * (1 - 0.01) ** 14 * (1 - 0.005) ** 7
+    for leaf in jax.tree.leaves(group.params[DULL]):
+        np.testing.assert_allclose(np.abs(leaf), expected, rtol=1e-5)
+
+
+def test_the_others_go_on_as_if_alone(digits, group):
+    assert [len(rows_of(group, seed)) for seed in (0, 3)] == [5, 5]
+    assert rows_of(group, 3)[-1]["train_loss"] < rows_of(group, 3)[0]["train_loss"]
+    same(group, plateaued(digits, [3]), 3)
+
+
+def test_training_ends_when_the_last_seed_stops(digits, group):
+    told = []
+    trainer = make_trainer(config(digits, **PLATEAU), digits, devices=jax.devices()[:1], loop="map")
+    result = train(dull(trainer), [DULL], told.append)
+    assert len(told) == 3
+    same(group, result, DULL)
+
+
+def test_vectorised_seeds_stop_one_by_one_too(digits, group):
+    result = plateaued(digits, [0, DULL, 3], loop="vmap")
+    assert [len(rows_of(result, seed)) for seed in (0, DULL, 3)] == [5, 3, 5]
+    alike(group, result, DULL)
+    alike(group, result, 3)
+
+
+def alike(one, other, seed):
+    """The same up to rounding; a mask may differ where a score is at its threshold."""
+    for name, mask in one.masks[seed].items():
+        assert np.mean(mask != other.masks[seed][name]) < 1e-3
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5, atol=2e-5), one.params[seed], other.params[seed])
+    for left, right in zip(rows_of(one, seed), rows_of(other, seed), strict=True):
+        for name in ("train_loss", "test_loss"):
+            assert left[name] == pytest.approx(right[name], rel=1e-4)
+
+
+def an_epoch(trainer, seeds, rates=(0.0, 0.0), scales=None, active=None, epoch=0):
+    """Return the states after an epoch with constant rates, zero by default, and what it says, on the host."""
+    program = trainer.program
+    steps = build.steps_per_epoch(trainer.samples, trainer.config.batch_size) * trainer.config.passes
+    seeds = np.asarray(seeds, np.uint32)
+    given = Given(
+        seeds,
+        np.ones(len(seeds), np.float32) if scales is None else np.asarray(scales, np.float32),
+        np.ones(len(seeds), bool) if active is None else np.asarray(active),
+    )
+    constant = (np.full(steps, rate, np.float32) for rate in rates)
+    shared = program.share((np.uint32(epoch), *constant))
+    state = program.start(program.place(seeds))
+    return jax.device_get(
+        program.epoch(state, program.place(given), *shared, trainer.order, trainer.train, trainer.test)
+    )
+
+
+def test_each_seed_has_its_own_scale_of_both_rates(digits):
+    trainer = make_trainer(config(digits, **PLATEAU), digits, devices=jax.devices()[:1], loop="map")
+    found, _ = an_epoch(trainer, [3, 3, 3], (0.02, 0.01), scales=[1, 0.5, 0.25], active=[True, True, False])
+    halved, _ = an_epoch(trainer, [3, 3, 3], (0.01, 0.005))
+    started = jax.device_get(trainer.program.start(trainer.program.place(np.asarray([3, 3, 3], np.uint32))))
+    jax.tree.map(lambda a, b: np.testing.assert_array_equal(a[1], b[1]), found, halved)
+    jax.tree.map(lambda a, b: np.testing.assert_array_equal(a[2], b[2]), found, started)
+    for kernel in jax.tree.leaves(found.form.params):
+        assert (kernel[0] != kernel[1]).any() and (kernel[1] != kernel[2]).any()
+
+
+# Small pictures for the nets that need some
+
+
+@pytest.fixture(scope="session")
+def pictures():
+    """Four classes of noisy 8 x 8 pictures; 20 to train on, 8 to test."""
+    rng = np.random.default_rng(0)
+    centres = rng.integers(0, 256, (4, 8, 8, 3))
+
+    def draw(count):
+        labels = (np.arange(count) % 4).astype(np.int32)
+        images = np.clip(centres[labels] + rng.normal(0, 60, (count, 8, 8, 3)), 0, 255).astype(np.uint8)
+        return images, labels
+
+    return Dataset("made", "made by the tests", *draw(20), *draw(8), classes=4, class_names=("a", "b", "c", "d"))
+
+
+class Small(ResNet):
+    """A ResNet's stem, one more layer and its end: all the kinds of variables, for a tenth of the time to compile."""
+
+    @nn.compact
+    def __call__(self, x, *, train=False, present=None):
+        for index in range(2):
+            options = {"use_bias": False, "conv_general_dilated": self.conv_general_dilated}
+            x = nn.Conv(4, (3, 3), kernel_init=self.kernel_init, **options)(x)
+            x = elu(normalise(x, kind=self.batch_norm, name=f"BatchNorm_{index}", train=train, present=present))
+        return nn.Dense(self.classes, use_bias=False, kernel_init=self.kernel_init)(x.mean(axis=(1, 2)))
+
+
+@pytest.mark.parametrize("kind", ["statistics", "affine"])
+def test_no_seed_touches_anothers_batch_statistics(pictures, monkeypatch, kind):
+    monkeypatch.setitem(MODELS, "resnet20", Small)
+    options = {"model": "resnet20", "batch_norm": kind, "batch_size": 8, "epochs": 4, "threshold": "absolute:0.01"}
+    group = run(pictures, [0, 3], **options)
+    assert rows_of(group, 0)[-1]["test_loss"] != rows_of(group, 3)[-1]["test_loss"]
+    alike(group, run(pictures, [0, 3], loop="vmap", **options), 3)
+    same(group, run(pictures, [3], **options), 3)
+
+
+CONV = {"model": "conv2", "width": 0.0625, "batch_size": 8, "epochs": 2}
+
+
+@pytest.mark.parametrize("augment", ["crop_flip", "crop_flip_standardize"])
+def test_an_augmented_seed_alone_is_the_seed_in_a_group(pictures, augment):
+    group = run(pictures, [0, 3], augment=augment, **CONV)
+    same(group, run(pictures, [3], augment=augment, **CONV), 3)
+
+
+def test_every_epoch_and_seed_is_augmented_anew(pictures):
+    """With rates of 0 and one order of the data nothing else differs between epochs, nor between two equal nets."""
+    losses = {}
+    for augment in ("none", "crop_flip"):
+        made = config(pictures, augment=augment, order="fixed", **CONV)
+        trainer = make_trainer(made, pictures, devices=jax.devices()[:1], loop="map")
+        losses[augment] = [an_epoch(trainer, [3], epoch=epoch)[1].train_loss[0] for epoch in (0, 1, 1)]
+    assert len(set(losses["none"])) == 1
+    assert losses["crop_flip"][0] != losses["crop_flip"][1] == losses["crop_flip"][2]
+    assert losses["crop_flip"][0] != losses["none"][0]
+
+
+def test_two_passes_see_every_sample_twice(pictures):
+    """With rates of 0 a pass's mean loss is every sample's, once; with others two passes take twice the steps."""
+    once, twice = (
+        make_trainer(config(pictures, passes=passes, **CONV), pictures, devices=jax.devices()[:1], loop="map")
+        for passes in (1, 2)
+    )
+    (_, one), (_, two) = an_epoch(once, [3]), an_epoch(twice, [3])
+    np.testing.assert_allclose(two.train_loss, one.train_loss, rtol=1e-6)
+    np.testing.assert_allclose(two.train_accuracy, one.train_accuracy, rtol=1e-6)
+    # Two passes of an epoch are two epochs of one: the same orders of a seed.  No schedule moves the rates here.
+    same_rates = {"schedule": "plateau", "patience": 10}
+    one = run(pictures, [3], **{**CONV, **same_rates})
+    two = run(pictures, [3], passes=2, **{**CONV, **same_rates, "epochs": 1})
+    for name, mask in one.masks[3].items():
+        np.testing.assert_array_equal(mask, two.masks[3][name])
+    jax.tree.map(np.testing.assert_array_equal, one.params[3], two.params[3])
+    assert two.history[0]["train_loss"] == pytest.approx(np.mean([row["train_loss"] for row in one.history]))

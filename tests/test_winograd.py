@@ -121,7 +121,11 @@ def test_bfloat16_rounds_the_transforms_and_sums_in_float32(monkeypatch, native,
         return conv_general_dilated(x, w, (1, 1), "SAME", **options)
 
     y, pull = jax.vjp(layer, x, w)
-    d, u, q = rounded(winograd.transform_input(x)), rounded(winograd.transform_kernel(w)), rounded(winograd.transform_cotangent(g))
+    d, u, q = (
+        rounded(winograd.transform_input(x)),
+        rounded(winograd.transform_kernel(w)),
+        rounded(winograd.transform_cotangent(g)),
+    )
     m = np.einsum("pti,pio->pto", d, u)
     expected = (
         winograd.transform_output(jnp.asarray(m, jnp.float32), y.shape),

@@ -2,6 +2,11 @@
 
     python experiments/benchmarks/speed.py --data-dir DIR --out speed.json
 
+With --models, milliseconds per training step and seed of convolutional nets instead, on random images, without
+evaluation, and beside PyTorch's where the Python of an environment that has it is named (see peer.py):
+
+    python experiments/benchmarks/speed.py --models conv2,conv4,conv6 --torch VENV/bin/python --out steps.json
+
 The variants take turns, round after round, so that a machine whose speed drifts slows all of them alike; minimum and
 median are over rounds.  Memory is the peak of a process of its own that trains 50 seeds at once.
 """
@@ -22,8 +27,12 @@ from ssm.program import run_program
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Time the FCN's epochs."""
+    """Time the FCN's epochs, or the steps of other nets."""
 
+    models: str = ""
+    """Convolutional nets, with commas between: conv2, conv4, conv6, conv8, resnet20."""
+    torch: Path | None = None
+    """Python of an environment with PyTorch, to time its steps of the same nets."""
     data_dir: Path | None = None
     """Folder of the MNIST files (default: where train.py looks)."""
     rounds: int = 5
@@ -71,7 +80,7 @@ def prepare(variant: Variant, dataset, default_seeds: int):
 
     from ssm.build import steps_per_epoch
     from ssm.config import resolve
-    from ssm.epoch import make_program
+    from ssm.epoch import Given, make_program
     from ssm.train import make_trainer, schedule
 
     config = resolve(
@@ -92,13 +101,14 @@ def prepare(variant: Variant, dataset, default_seeds: int):
         program = make_program(trainer.net, config, example, gauge=False, loop="map", devices=devices)
         trainer = trainer._replace(program=program)
     program = trainer.program
-    keys = program.place(np.arange(seeds, dtype=np.uint32))
+    numbers = np.arange(seeds, dtype=np.uint32)
+    given = program.place(Given(numbers, np.ones(seeds, np.float32), np.ones(seeds, bool)))
     rates = schedule(config, 0, steps_per_epoch(trainer.samples, config.batch_size))
-    state = [program.start(keys)]
+    state = [program.start(given.seed)]
 
     def epoch(number: int) -> None:
         more = program.share((np.uint32(number), *rates))
-        state[0], info = program.epoch(state[0], keys, *more, trainer.order, trainer.train, trainer.test)
+        state[0], info = program.epoch(state[0], given, *more, trainer.order, trainer.train, trainer.test)
         jax.block_until_ready(info)
 
     return epoch, seeds
@@ -145,6 +155,16 @@ def main(options: Options) -> None:
     from ssm import data, devices, files
 
     devices.use_host_devices()
+    if options.models:
+        from steps import time_nets
+
+        where = devices.environment()
+        print(f"{where['processor']}, JAX {where['jax']}, {where['devices']} device(s)", flush=True)
+        models = [name.strip() for name in options.models.split(",")]
+        figures = {"environment": where, "models": time_nets(models, options.rounds, options.only, options.torch)}
+        if options.out is not None:
+            files.write_json(options.out, figures)
+        return
     dataset = data.load("mnist", data_dir=options.data_dir)
     if options.memory_of is not None:
         print(json.dumps(peak_memory(dataset, options.memory_of)))
