@@ -1,4 +1,4 @@
-"""Convolution as one matrix product of image patches (image to columns) and the kernel, for 3 x 3, stride 1, same size."""
+"""Convolution as a matrix product of image patches and the kernel (image to columns): 3 x 3, stride 1, same size."""
 
 from collections.abc import Callable
 

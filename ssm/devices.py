@@ -53,7 +53,7 @@ def available_memory() -> float:
 
 
 def seed_loop(model: str) -> SeedLoop:
-    """Return how a device runs the seeds of a model: one after another on a CPU (they fit the cache so), else all at once.
+    """Return how a device runs a model's seeds: one after another on a CPU (they fit the cache so), else all at once.
 
     Source: experiments/benchmarks/speed.py on a CPU, docs/speed.md.
     """

@@ -42,9 +42,9 @@ class State(NamedTuple):
 class Given(NamedTuple):
     """What an epoch is told, per seed: its seed, the factor on both rates, and whether it still trains."""
 
-    seed: Array
-    scale: Float[Array, ""]
-    active: Array
+    seed: Any  # of uint32, float32 and bool: arrays of NumPy or JAX
+    scale: Any
+    active: Any
 
 
 class Info(NamedTuple):
@@ -229,7 +229,7 @@ def _info(net: Supermask, config: Config, before: State, after: State, train, te
         finite &= jnp.all(jnp.isfinite(leaf))
     old, new = _int8_masks(net, before.form), _int8_masks(net, after.form)
     layers = {layer_name(path): count(new[path], old[path]) for path in new}
-    return Info(*train, test_loss, test_accuracy, finite, layers)
+    return Info(train[0], train[1], test_loss, test_accuracy, finite, layers)
 
 
 def apply(net: Supermask, weights: Any, rest: Mapping[str, Any], images: Array, *, present: Array):

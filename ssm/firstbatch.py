@@ -58,4 +58,5 @@ def remark(found: FirstBatch, config: Config) -> str:
         advice = f"take a smaller --factor than {config.factor:.4g}, {smaller:.4g} say"
     else:
         advice = "take a smaller scale, --init=he --factor=1 say"
-    return f"warning: {seen}.  The frozen weights are too large: such a net falls into one class for all and stays there; {advice}."
+    meaning = "the frozen weights are too large: such a net falls into one class for all and stays there"
+    return f"warning: {seen}; {meaning}; {advice}."

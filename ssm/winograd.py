@@ -7,6 +7,7 @@ Source: Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2015.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -33,7 +34,7 @@ def _cotangent_side(a: Sequence[Array]) -> list[Array]:  # A
     return [a[0], a[0] + a[1], a[0] - a[1], -a[1]]
 
 
-def _both_axes(side: Callable, tiles: Sequence[Sequence[Array]]) -> list[list[Array]]:
+def _both_axes(side: Callable, tiles: Any) -> list[list[Array]]:
     """Apply a one-dimensional transform along the rows, then the columns, of nested lists [row][column]."""
     rows = [side(column) for column in zip(*tiles, strict=True)]
     return [side(row) for row in zip(*rows, strict=True)]
@@ -77,7 +78,7 @@ def untransform_input(v: Float[Array, "16 tiles i"], shape: Sequence[int]) -> Fl
     batch, height, width, features = shape
     parts = v.reshape(4, 4, batch, height // 2, width // 2, features)
 
-    def overlap(a: Sequence[Array], axis: int) -> list[Array]:
+    def overlap(a: Any, axis: int) -> list[Array]:
         """Return the even and the odd pixels along an axis of tiles, each of which lies in two tiles."""
         first, second, third, last = a[0], a[1] - a[2] + a[3], a[1] + a[2] - a[0], -a[3]  # B
         edge = jnp.zeros_like(lax.slice_in_dim(first, 0, 1, axis=axis))

@@ -3,6 +3,7 @@ import os
 import re
 import subprocess
 from importlib import metadata
+from typing import ClassVar
 
 import jax
 import pytest
@@ -34,7 +35,7 @@ def test_only_a_cpu_runs_seeds_one_after_another(monkeypatch, backend, loop):
 
 def test_memory_is_the_devices_own_limit_or_what_the_machine_has_left(monkeypatch):
     class Device:
-        stats = {"bytes_limit": 5_000_000}
+        stats: ClassVar[dict | None] = {"bytes_limit": 5_000_000}
 
         def memory_stats(self):
             return self.stats

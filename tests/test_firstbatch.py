@@ -58,7 +58,7 @@ def test_a_batch_with_few_dead_samples_is_told_and_not_warned_of():
     [
         ({"factor": 1.5}, f"smaller --factor than 1.5, {ELUS_CONV:.4g} say"),
         ({"init": "he", "factor": 1.2}, "smaller --factor than 1.2, 1 say"),
-        ({"init": "he"}, "smaller --factor than 1, 0.5 say"),
+        ({"init": "he", "factor": 1.0}, "smaller --factor than 1, 0.5 say"),
         ({"init": "xavier"}, "--init=he --factor=1 say"),
     ],
 )
