@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import linen as nn
 from jax import Array
 
@@ -105,9 +106,12 @@ def forward_operations(net: Supermask, example: Array) -> float:
 
     def count(function, args, kwargs, context):
         result = function(*args, **kwargs)
-        if isinstance(context.module, nn.Dense | nn.Conv) and context.method_name == "__call__":
-            kernel = context.module.get_variable("params", "kernel")
-            found.append(2.0 * math.prod(kernel.shape) * math.prod(result.shape[1:-1]))
+        module = context.module
+        if isinstance(module, nn.Dense | nn.Conv) and context.method_name == "__call__":
+            places = np.asarray(args[0].shape[1:-1])
+            if isinstance(module, nn.Conv):  # not those of the result, which may be pooled already
+                places = np.ceil(places / np.asarray(module.strides or 1))
+            found.append(2.0 * math.prod(module.get_variable("params", "kernel").shape) * float(places.prod()))
         return result
 
     with nn.intercept_methods(count):

@@ -64,8 +64,8 @@ def test_what_a_step_keeps_counts_for_each_seed_that_runs_at_the_same_moment(dig
     assert looped(1) == vectorised(1)
     step = vectorised(2) - looped(2)
     assert looped(3) - looped(2) == state and vectorised(3) - vectorised(2) == state + step
-    # A batch of 128: the images, the two hidden layers' outputs and the weights are kept, at least.
-    assert step >= 4 * (128 * (784 + 300 + 100) + WEIGHTS)
+    # A batch of 128: the images and the two hidden layers' outputs are kept, at least.
+    assert step >= 4 * 128 * (784 + 300 + 100)
     assert memory(2, "map")(2) - memory(2, "map")(1) == state + step
 
 
@@ -83,7 +83,7 @@ def test_a_group_is_as_large_as_memory_allows_and_at_least_one_seed():
     ]
 
 
-@pytest.mark.parametrize(("model", "millions"), [("fcn", 0.2662), ("conv2", 43.2), ("conv4", 97.7), ("resnet20", 0)])
+@pytest.mark.parametrize(("model", "millions"), [("fcn", 0.2662), ("conv2", 43.78), ("conv4", 98.31), ("resnet20", 0)])
 def test_the_operations_of_a_forward_pass_are_two_for_each_weight_at_each_place(model, millions):
     dataset = "mnist" if model == "fcn" else "cifar10"
     chosen = resolve(model=model, method="signed", preset="default", dataset=dataset, samples=205, overrides={})

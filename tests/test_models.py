@@ -8,6 +8,7 @@ from flax import linen as nn
 
 from ssm.errors import UserError
 from ssm.models import FCN, MODELS, RESNETS, ConvNet, ResNet, count_weights, elu, max_pool, smooth_pool
+from ssm.models.functions import NOTHING
 from ssm.models.resnet import FrozenNorm
 
 IMAGES = jax.random.normal(jax.random.key(1), (6, 8, 8, 3))
@@ -77,9 +78,9 @@ def test_width_multiplies_all_but_the_classes():
 def test_the_given_convolution_and_product_are_used_everywhere(name, convolutions, products):
     calls = []
 
-    def convolve(*args, **kwargs):
+    def convolve(*args, then=NOTHING, **kwargs):
         calls.append("convolution")
-        return jax.lax.conv_general_dilated(*args, **kwargs)
+        return then.function(jax.lax.conv_general_dilated(*args, **kwargs))
 
     def multiply(*args, **kwargs):
         calls.append("product")

@@ -342,20 +342,37 @@ def test_no_seed_touches_anothers_batch_statistics(pictures, monkeypatch, kind):
     same(group, run(pictures, [3], **options), 3)
 
 
-CONV = {"model": "conv2", "width": 0.0625, "batch_size": 8, "epochs": 2}
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"model": "conv2", "width": 0.0625, "augment": "crop_flip_standardize"},
+        {"model": "resnet20", "width": 0.125, "batch_norm": "frozen"},
+        {"model": "resnet20", "width": 0.125, "batch_norm": "statistics", "method": "baseline"},
+        {"model": "resnet20", "width": 0.125, "batch_norm": "affine", "method": "baseline"},
+    ],
+    ids=["conv2", "frozen", "statistics", "affine"],
+)
+def test_a_seed_of_the_papers_nets_alone_equals_the_seed_in_a_group(pictures, monkeypatch, options):
+    monkeypatch.setitem(MODELS, "resnet20", partial(ResNet, blocks=1))  # three blocks are quicker to compile than nine
+    options = {"batch_size": 8, "epochs": 2, **options}
+    same(run(pictures, [0, 3], **options), run(pictures, [3], **options), 3)
+
+
+TINY = {"width": 0.1, "batch_size": 8, "epochs": 2}
 
 
 @pytest.mark.parametrize("augment", ["crop_flip", "crop_flip_standardize"])
 def test_an_augmented_seed_alone_is_the_seed_in_a_group(pictures, augment):
-    group = run(pictures, [0, 3], augment=augment, **CONV)
-    same(group, run(pictures, [3], augment=augment, **CONV), 3)
+    group = run(pictures, [0, 3], augment=augment, **TINY)
+    same(group, run(pictures, [3], augment=augment, **TINY), 3)
 
 
 def test_every_epoch_and_seed_is_augmented_anew(pictures):
     """With rates of 0 and one order of the data nothing else differs between epochs, nor between two equal nets."""
     losses = {}
     for augment in ("none", "crop_flip"):
-        made = config(pictures, augment=augment, order="fixed", **CONV)
+        made = config(pictures, augment=augment, order="fixed", **TINY)
         trainer = make_trainer(made, pictures, devices=jax.devices()[:1], loop="map")
         losses[augment] = [an_epoch(trainer, [3], epoch=epoch)[1].train_loss[0] for epoch in (0, 1, 1)]
     assert len(set(losses["none"])) == 1
@@ -366,7 +383,7 @@ def test_every_epoch_and_seed_is_augmented_anew(pictures):
 def test_two_passes_see_every_sample_twice(pictures):
     """With rates of 0 a pass's mean loss is every sample's, once; with others two passes take twice the steps."""
     once, twice = (
-        make_trainer(config(pictures, passes=passes, **CONV), pictures, devices=jax.devices()[:1], loop="map")
+        make_trainer(config(pictures, passes=passes, **TINY), pictures, devices=jax.devices()[:1], loop="map")
         for passes in (1, 2)
     )
     (_, one), (_, two) = an_epoch(once, [3]), an_epoch(twice, [3])
@@ -374,8 +391,8 @@ def test_two_passes_see_every_sample_twice(pictures):
     np.testing.assert_allclose(two.train_accuracy, one.train_accuracy, rtol=1e-6)
     # Two passes of an epoch are two epochs of one: the same orders of a seed.  No schedule moves the rates here.
     same_rates = {"schedule": "plateau", "patience": 10}
-    one = run(pictures, [3], **{**CONV, **same_rates})
-    two = run(pictures, [3], passes=2, **{**CONV, **same_rates, "epochs": 1})
+    one = run(pictures, [3], **{**TINY, **same_rates})
+    two = run(pictures, [3], passes=2, **{**TINY, **same_rates, "epochs": 1})
     for name, mask in one.masks[3].items():
         np.testing.assert_array_equal(mask, two.masks[3][name])
     jax.tree.map(np.testing.assert_array_equal, one.params[3], two.params[3])

@@ -59,7 +59,7 @@ class ConvNet(nn.Module):
     width: float = 1.0
     kernel_init: Callable[..., Array] = nn.initializers.he_normal()
     dot_general: Callable[..., Array] | None = None
-    conv_general_dilated: Callable[..., Array] = conv_general_dilated
+    conv_general_dilated: Callable[..., Array] | None = None
 
     @nn.compact
     def __call__(
@@ -83,7 +83,7 @@ class ConvNet(nn.Module):
             (3, 3),
             use_bias=False,
             kernel_init=self.kernel_init,
-            conv_general_dilated=partial(self.conv_general_dilated, then=then),
+            conv_general_dilated=partial(self.conv_general_dilated or conv_general_dilated, then=then),
         )
 
     def _dense(self, size: int) -> nn.Dense:
