@@ -72,7 +72,8 @@ def conv_general_dilated(
     With `bfloat16` the operands of the products are rounded, and sums are float32.  `then` is what follows.
     """
     plain = _is_plain(lhs, rhs, lhs_dilation, rhs_dilation, dimension_numbers, feature_group_count)
-    if plain and form != "xla" and rhs.shape[:2] == (1, 1):
+    unpadded = isinstance(padding, str) or not any(sum(map(abs, pair)) for pair in padding)
+    if plain and form != "xla" and rhs.shape[:2] == (1, 1) and unpadded:
         return then.function(_pointwise(lhs, rhs, window_strides, bfloat16))
     if plain and form != "xla" and _is_same_3x3(rhs, window_strides, padding):
         if form == "auto" or (form == "winograd" and (lhs.shape[1] % 2 or lhs.shape[2] % 2)):
@@ -160,6 +161,10 @@ def _backward(plan, residuals, g):
         x, y, residual, g = block
         # Otherwise XLA computes what follows once for each of the tiles that overlap.
         g = plan.then.backward(y, residual, g)
+        # A pool leaves out an odd last row and column.
+        g = jnp.pad(
+            g, ((0, 0), *((0, size - given) for size, given in zip(x.shape[1:3], g.shape[1:3], strict=True)), (0, 0))
+        )
         dx, dw = backward(x, kernel, g, rounded, inputs=asked is not None)
         return total + dw, dx
 

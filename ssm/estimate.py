@@ -23,7 +23,11 @@ RUNTIME_BYTES = 450e6
 """Python, JAX, XLA's compiler and the compiled programs: measured on the CPU, docs/speed.md."""
 BYTES_PER_WEIGHT = 4 * 5 + 3
 """Per seed: scores and momentum, each once more as the new state is made, the frozen kernel; int8 signs and masks."""
-OVERHEAD = {"fcn": 0.95, "conv": 0.85, "resnet": 1.6}
+CONVOLUTION_BYTES = 45e6
+"""What compiling takes more for each convolution: measured on the CPU (Conv2, Conv4, ResNet20), docs/speed.md."""
+STEP_FACTOR = 2.85
+"""A step's memory over the arrays that it keeps for its gradient: XLA's other buffers, measured as above."""
+OVERHEAD = {"fcn": 0.95, "conv": 0.9, "resnet": 2.0}
 """An epoch's time over that of the products timed here, by kind of model: measured on the CPU, docs/speed.md.
 
 Winograd's form does with 16 products for 36; a ResNet's 16 filters are too few to keep a processor busy.
@@ -68,13 +72,15 @@ def memory_needed(
     same moment: one a device in a loop over seeds, all where they are vectorised.
     """
     example = jnp.zeros((1, *dataset.train_images.shape[1:]))
-    weights, step = count_masked(net, example), _step_bytes(net, config, example)
+    weights, step = count_masked(net, example), STEP_FACTOR * _step_bytes(net, config, example)
+    kernels = jax.tree.leaves(jax.eval_shape(net.init, jax.random.key(0), example)["params"])
+    program = RUNTIME_BYTES + CONVOLUTION_BYTES * sum(kernel.ndim == 4 for kernel in kernels)
     # On one host every CPU device's copy of the data is a copy in the same memory; the loaded arrays stay, too.
     data = (dataset.train_images.nbytes + dataset.test_images.nbytes) * (1 + devices)
 
     def memory(group: int) -> float:
         together = min(group, devices) if loop == "map" else group
-        return RUNTIME_BYTES + data + group * weights * BYTES_PER_WEIGHT + together * step
+        return program + data + group * weights * BYTES_PER_WEIGHT + together * step
 
     return memory
 
