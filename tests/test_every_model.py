@@ -25,6 +25,7 @@ WEIGHTS = {
 }
 REGULAR_RESNET110 = 1_705_904
 VALUES = {"signed": {-1, 0, 1}, "binary": {0, 1}, "baseline": {1}}
+LARGE = ("conv6", "conv8")
 DEEP = ("resnet56", "resnet110")  # which take long to compile
 SEED = 3
 
@@ -75,7 +76,8 @@ def cases():
     for model in MODEL_DATA:
         for method in METHODS:
             options = {} if method == "signed" else {"width": 0.25, "form": "xla"}
-            yield pytest.param(model, method, options, marks=[pytest.mark.slow] if model in DEEP else [])
+            slow = model in DEEP or (model in LARGE and method != "signed")
+            yield pytest.param(model, method, options, marks=[pytest.mark.slow] if slow else [])
 
 
 @pytest.mark.parametrize("method", METHODS)
