@@ -72,7 +72,7 @@ def memory_needed(
     same moment: one a device in a loop over seeds, all where they are vectorised.
     """
     example = jnp.zeros((1, *dataset.train_images.shape[1:]))
-    weights, step = count_masked(net, example), STEP_FACTOR * _step_bytes(net, config, example)
+    weights, step = count_masked(net, example), round(STEP_FACTOR * _step_bytes(net, config, example))
     kernels = jax.tree.leaves(jax.eval_shape(net.init, jax.random.key(0), example)["params"])
     program = RUNTIME_BYTES + CONVOLUTION_BYTES * sum(kernel.ndim == 4 for kernel in kernels)
     # On one host every CPU device's copy of the data is a copy in the same memory; the loaded arrays stay, too.
