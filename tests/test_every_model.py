@@ -25,7 +25,7 @@ WEIGHTS = {
 }
 REGULAR_RESNET110 = 1_705_904
 VALUES = {"signed": {-1, 0, 1}, "binary": {0, 1}, "baseline": {1}}
-LARGE = ("conv6", "conv8")
+LARGE = ("conv4", "conv6", "conv8", "resnet20")
 DEEP = ("resnet56", "resnet110")  # which take long to compile
 SEED = 3
 

@@ -332,7 +332,7 @@ class Small(ResNet):
         return nn.Dense(self.classes, use_bias=False, kernel_init=self.kernel_init)(x.mean(axis=(1, 2)))
 
 
-@pytest.mark.parametrize("kind", ["statistics", "affine"])
+@pytest.mark.parametrize("kind", ["statistics", pytest.param("affine", marks=pytest.mark.slow)])
 def test_no_seed_touches_anothers_batch_statistics(pictures, monkeypatch, kind):
     monkeypatch.setitem(MODELS, "resnet20", Small)
     options = {"model": "resnet20", "batch_norm": kind, "batch_size": 8, "epochs": 4, "threshold": "absolute:0.01"}
@@ -362,7 +362,7 @@ def test_a_seed_of_the_papers_nets_alone_equals_the_seed_in_a_group(pictures, mo
 TINY = {"width": 0.1, "batch_size": 8, "epochs": 2}
 
 
-@pytest.mark.parametrize("augment", ["crop_flip", "crop_flip_standardize"])
+@pytest.mark.parametrize("augment", ["crop_flip", pytest.param("crop_flip_standardize", marks=pytest.mark.slow)])
 def test_an_augmented_seed_alone_is_the_seed_in_a_group(pictures, augment):
     group = run(pictures, [0, 3], augment=augment, **TINY)
     same(group, run(pictures, [3], augment=augment, **TINY), 3)
@@ -380,6 +380,7 @@ def test_every_epoch_and_seed_is_augmented_anew(pictures):
     assert losses["crop_flip"][0] != losses["none"][0]
 
 
+@pytest.mark.slow
 def test_two_passes_see_every_sample_twice(pictures):
     """With rates of 0 a pass's mean loss is every sample's, once; with others two passes take twice the steps."""
     once, twice = (
