@@ -129,21 +129,24 @@ def loop_over(function: Callable[[Any], Any], stacked: Any, count: Int[Array, ""
     """Map a function over the leading axis of a tree's arrays, one after another, as `jax.lax.map` does.
 
     `count`, the length of that axis, is known only as the program runs: XLA would take a loop of one turn apart,
-    compile its body otherwise, and a seed alone would be rounded otherwise than in a group.
+    compile its body otherwise, and a seed alone would be rounded otherwise than in a group.  For the same reason no
+    axis has length 1 in the loop: a single turn has a neighbour, which is never computed.
     """
+    length = len(jax.tree.leaves(stacked)[0])
+    if length == 1:
+        stacked = jax.tree.map(lambda array: jnp.concatenate([array, array]), stacked)
 
     def at(index: Array | int) -> Any:
         return jax.tree.map(lambda array: lax.dynamic_index_in_dim(array, index, keepdims=False), stacked)
 
-    size = len(jax.tree.leaves(stacked)[0])
     shapes = jax.eval_shape(lambda: function(at(0)))
-    made = jax.tree.map(lambda leaf: jnp.zeros((size, *leaf.shape), leaf.dtype), shapes)
+    made = jax.tree.map(lambda leaf: jnp.zeros((max(length, 2), *leaf.shape), leaf.dtype), shapes)
 
     def turn(index: Array, made: Any) -> Any:
         result = function(at(index))
         return jax.tree.map(lambda array, part: array.at[index].set(part), made, result)
 
-    return lax.fori_loop(0, count, turn, made)
+    return jax.tree.map(lambda array: array[:length], lax.fori_loop(0, count, turn, made))
 
 
 def _optimiser(config: Config, learning_rate, weight_decay) -> optax.GradientTransformation:
