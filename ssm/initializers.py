@@ -98,7 +98,7 @@ def signed_constant(scale: Scale) -> Initializer:
 
     def init(key: Array, shape: Sequence[int], dtype: DTypeLike = jnp.float32) -> Array:
         c = jnp.asarray(_deviation(scale, shape, dtype), dtype)
-        return c * jax.random.rademacher(key, tuple(shape), dtype)
+        return c * _flat(jax.random.rademacher, key, shape, dtype)
 
     return init
 
@@ -114,7 +114,7 @@ def uniform(scale: Scale) -> Initializer:
         b = math.sqrt(3) * _deviation(scale, shape, dtype)
         wide = _wide(dtype)
         b = jnp.asarray(b, wide)
-        return jax.random.uniform(key, tuple(shape), wide, -b, b).astype(dtype)
+        return _flat(jax.random.uniform, key, shape, wide, -b, b).astype(dtype)
 
     return init
 
@@ -129,7 +129,7 @@ def normal(scale: Scale) -> Initializer:
         c = _deviation(scale, shape, dtype)
         wide = _wide(dtype)
         c = jnp.asarray(c, wide)
-        return (c * jax.random.normal(key, tuple(shape), wide)).astype(dtype)
+        return (c * _flat(jax.random.normal, key, shape, wide)).astype(dtype)
 
     return init
 
@@ -173,6 +173,11 @@ def _deviation(scale: Scale, shape: Sequence[int], dtype: DTypeLike) -> Any:
             f"initialisers draw floats, got dtype {jnp.dtype(dtype).name}; use float32, bfloat16 or float16"
         )
     return scale(*fans(shape))
+
+
+def _flat(draw: Callable[..., Array], key: Array, shape: Sequence[int], *options: Any) -> Array:
+    """Return what `draw(key, shape, *options)` does: drawn flat, which XLA compiles in a fraction of the time."""
+    return draw(key, (math.prod(shape),), *options).reshape(tuple(shape))
 
 
 def _wide(dtype: DTypeLike) -> DTypeLike:
