@@ -1,13 +1,20 @@
 """Convolution as a matrix product of image patches and the kernel (image to columns): 3 x 3, stride 1, same size."""
 
-from collections.abc import Callable
-
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-Round = Callable[[Array], Array]
-"""Rounds the operands of the products, or returns them as they are."""
+from ssm.products import Round
+
+
+def transform_kernel(w: Float[Array, "3 3 i o"]) -> Float[Array, "3 3 i o"]:
+    """Return the kernel as it is: the counterpart of `ssm.winograd.transform_kernel`."""
+    return w
+
+
+def untransform_kernel(dw: Float[Array, "3 3 i o"]) -> Float[Array, "3 3 i o"]:
+    """Return the cotangent of `transform_kernel`'s kernel: the same."""
+    return dw
 
 
 def patches(x: Float[Array, "b h w i"]) -> Float[Array, "pixels nine_i"]:

@@ -10,14 +10,16 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 from jaxtyping import Float
 
 from ssm import columns, winograd
 from ssm.models.functions import NOTHING, Then
-from ssm.products import bfloat16_dot_general, native_bfloat16, round_to_bfloat16
+from ssm.products import Round, bfloat16_dot_general, native_bfloat16, operand
 
 Form: TypeAlias = Literal["auto", "xla", "columns", "winograd"]
+FORMS: dict[Form, Any] = {"columns": columns, "winograd": winograd}
 NUMBERS = ("NHWC", "HWIO", "NHWC")
 
 WINOGRAD_FEATURES = 16
@@ -48,7 +50,7 @@ def block_size(batch: int, height: int, width: int) -> int:
     if jax.default_backend() != "cpu":
         return batch
     most = max(1, TILES * 4 // (height * width))
-    return next(count for count in range(min(most, batch), 0, -1) if batch % count == 0)
+    return next((count for count in range(min(most, batch), 0, -1) if batch % count == 0), batch)
 
 
 def conv_general_dilated(
@@ -71,24 +73,20 @@ def conv_general_dilated(
     `form` forces one where it fits: 3 x 3, stride 1, padding 1, and even sides for `winograd`; all else is XLA's.
     With `bfloat16` the operands of the products are rounded, and sums are float32.  `then` is what follows.
     """
-    plain = _is_plain(lhs, rhs, lhs_dilation, rhs_dilation, dimension_numbers, feature_group_count)
-    unpadded = isinstance(padding, str) or not any(sum(map(abs, pair)) for pair in padding)
-    if plain and form != "xla" and rhs.shape[:2] == (1, 1) and unpadded:
-        return then.function(_pointwise(lhs, rhs, window_strides, bfloat16))
-    if plain and form != "xla" and _is_same_3x3(rhs, window_strides, padding):
-        if form == "auto" or (form == "winograd" and (lhs.shape[1] % 2 or lhs.shape[2] % 2)):
-            form = choose(lhs.shape, rhs.shape, jax.default_backend())
-        if form != "xla":
-            plan = _Plan(form, block_size(*lhs.shape[:3]), bfloat16, then)
-            result: Array = _convolve(plan, lhs, rhs)  # type: ignore[assignment]
-            return result
-    if bfloat16 and not native_bfloat16():
-        lhs, rhs = round_to_bfloat16(lhs), round_to_bfloat16(rhs)
-    elif bfloat16:
-        lhs, rhs = lhs.astype(jnp.bfloat16), rhs.astype(jnp.bfloat16)
+    if form != "xla" and _is_plain(lhs, rhs, lhs_dilation, rhs_dilation, dimension_numbers, feature_group_count):
+        if rhs.shape[:2] == (1, 1) and (isinstance(padding, str) or not np.any(padding)):
+            return then.function(_pointwise(lhs, rhs, window_strides, bfloat16))
+        if _is_same_3x3(rhs, window_strides, padding):
+            if form == "auto" or (form == "winograd" and (lhs.shape[1] % 2 or lhs.shape[2] % 2)):
+                form = choose(lhs.shape, rhs.shape, jax.default_backend())
+            if form != "xla":
+                plan = _Plan(form, block_size(*lhs.shape[:3]), bfloat16, then)
+                result: Array = _convolve(plan, lhs, rhs)  # type: ignore[assignment]
+                return result
+    rounded = _rounding(bfloat16)
     options: dict[str, Any] = {"dimension_numbers": dimension_numbers, "feature_group_count": feature_group_count}
     options |= {"lhs_dilation": lhs_dilation, "rhs_dilation": rhs_dilation, "precision": precision}
-    y = lax.conv_general_dilated(lhs, rhs, window_strides, padding, **options)
+    y = lax.conv_general_dilated(rounded(lhs), rounded(rhs), window_strides, padding, **options)
     return then.function(y.astype(jnp.float32) if bfloat16 else y)
 
 
@@ -104,11 +102,9 @@ def _is_same_3x3(rhs, strides, padding) -> bool:
     return rhs.shape[:2] == (3, 3) and tuple(strides) == (1, 1) and same
 
 
-def _rounding(bfloat16: bool):
+def _rounding(bfloat16: bool) -> Round:
     """Return what is done to the operands of a product."""
-    if not bfloat16:
-        return lambda x: x
-    return (lambda x: x.astype(jnp.bfloat16)) if native_bfloat16() else round_to_bfloat16
+    return partial(operand, native=native_bfloat16()) if bfloat16 else lambda x: x
 
 
 def _pointwise(x: Array, w: Array, strides, bfloat16: bool) -> Array:
@@ -126,18 +122,15 @@ def _convolve(plan: _Plan, x: Array, w: Array) -> Array:
 
 def _blocks_forward(plan: _Plan, x: Array, w: Array) -> tuple[Array, Any]:
     """Return what follows the convolution, and its residual."""
-    rounded = _rounding(plan.bfloat16)
-    if plan.form == "winograd":
-        forward, kernel = winograd.forward, rounded(winograd.transform_kernel(w))
-    else:
-        forward, kernel = columns.forward, rounded(w)
+    rounded, form = _rounding(plan.bfloat16), FORMS[plan.form]
+    kernel = rounded(form.transform_kernel(w))
+
+    def convolve(block: Array) -> tuple[Array, Any]:
+        return plan.then.forward(form.forward(block, kernel, rounded))
+
     if plan.block == x.shape[0]:
-        return plan.then.forward(forward(x, kernel, rounded))
-    made = lax.map(
-        lambda block: plan.then.forward(lax.optimization_barrier(forward(block, kernel, rounded))),
-        _split(x, plan.block),
-    )
-    return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), made)
+        return convolve(x)
+    return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), lax.map(convolve, _split(x, plan.block)))
 
 
 def _split(tree: Any, block: int) -> Any:
@@ -152,26 +145,19 @@ def _forward(plan, x, w):
 
 def _backward(plan, residuals, g):
     x, w, y, residual, asked = residuals
-    rounded = _rounding(plan.bfloat16)
-    is_winograd = plan.form == "winograd"
-    kernel = rounded(winograd.transform_kernel(w) if is_winograd else w)
-    backward = winograd.backward if is_winograd else columns.backward
+    rounded, form = _rounding(plan.bfloat16), FORMS[plan.form]
+    kernel = rounded(form.transform_kernel(w))
 
     def add(total, block):
         x, y, residual, g = block
-        # Otherwise XLA computes what follows once for each of the tiles that overlap.
-        g = plan.then.backward(y, residual, g)
-        # A pool leaves out an odd last row and column.
-        g = jnp.pad(
-            g, ((0, 0), *((0, size - given) for size, given in zip(x.shape[1:3], g.shape[1:3], strict=True)), (0, 0))
-        )
-        dx, dw = backward(x, kernel, g, rounded, inputs=asked is not None)
+        g = plan.then.backward(y, residual, g, (*x.shape[:3], w.shape[-1]))
+        dx, dw = form.backward(x, kernel, g, rounded, inputs=asked is not None)
         return total + dw, dx
 
     total, blocks = jnp.zeros(kernel.shape, jnp.float32), (x, y, residual, g)
     dw, dx = add(total, blocks) if plan.block == x.shape[0] else lax.scan(add, total, _split(blocks, plan.block))
     dx = jnp.zeros_like(x) if dx is None else dx.reshape(x.shape)
-    return dx, winograd.untransform_kernel(dw) if is_winograd else dw
+    return dx, form.untransform_kernel(dw)
 
 
 _convolve.defvjp(_forward, _backward, symbolic_zeros=True)

@@ -1,5 +1,6 @@
 """Matrix products of bfloat16 operands summed in float32, forward and backward."""
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -8,6 +9,9 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ssm.errors import UserError
+
+Round = Callable[[Array], Array]
+"""Rounds the operands of products, or returns them as they are."""
 
 
 def native_bfloat16() -> bool:
@@ -21,7 +25,8 @@ def native_bfloat16() -> bool:
     return "avx512_bf16" in flags or "amx_bf16" in flags
 
 
-def _operand(x: Array, native: bool) -> Array:
+def operand(x: Array, native: bool) -> Array:
+    """Return an operand of a product: as bfloat16 where products of those are native, else rounded to one."""
     # Without hardware for it, XLA's own bfloat16 product is slower than a float32 product of the rounded
     # operands, which gives the same numbers: a product of two bfloat16 is exact in float32.
     return x.astype(jnp.bfloat16) if native else round_to_bfloat16(x)
@@ -33,17 +38,17 @@ def _product(lhs: Array, rhs: Array, lhs_axis: int, rhs_axis: int) -> Array:
 
 @partial(jax.custom_vjp, nondiff_argnums=(2,))
 def _matmul(x: Array, w: Array, native: bool) -> Array:
-    return _product(_operand(x, native), _operand(w, native), 1, 0)
+    return _product(operand(x, native), operand(w, native), 1, 0)
 
 
 def _matmul_forward(x, w, native):
-    operands = _operand(x, native), _operand(w, native)
+    operands = operand(x, native), operand(w, native)
     return _product(*operands, 1, 0), operands
 
 
 def _matmul_backward(native, operands, cotangent):
     x, w = operands
-    g = _operand(cotangent, native)
+    g = operand(cotangent, native)
     return _product(g, w, 1, 1), _product(x, g, 0, 0)
 
 

@@ -14,8 +14,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Float
 
-Round = Callable[[Array], Array]
-"""Rounds the operands of the products, or returns them as they are."""
+from ssm.products import Round
 
 
 def _kernel_side(a: Sequence[Array]) -> list[Array]:  # G

@@ -1,7 +1,7 @@
-"""Functions of the networks that Flax has only slower: the activation and the 2x2 max-pool."""
+"""Functions of the networks that Flax has only slower: the activation, max-pools, and what follows a convolution."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -38,7 +38,11 @@ def max_pool(x: Float[Array, "batch height width channels"]) -> Float[Array, "ba
     The gradient goes to one element of a window, the first in row-major order where several are largest, as
     TensorFlow's and `flax.linen.max_pool`'s does, without the scatter that makes theirs slow on a CPU.
     """
-    return _pool(x[:, : x.shape[1] // 2 * 2, : x.shape[2] // 2 * 2])
+    return _pool(_even(x))
+
+
+def _even(x: Array) -> Array:
+    return x[:, : x.shape[1] // 2 * 2, : x.shape[2] // 2 * 2]
 
 
 @jax.custom_vjp
@@ -108,28 +112,29 @@ smooth_pool.defvjp(_smooth_forward, _smooth_backward)
 class Then(NamedTuple):
     """What follows a convolution, so that it can be done while a few images are still in a processor's cache.
 
-    function: x -> y, differentiable.  forward: x -> (y, residual), and backward: (y, residual, cotangent of y) ->
-    cotangent of x, for those who loop over blocks of images themselves.
+    function: x -> y, differentiable.  forward: x -> (y, residual), and backward: (y, residual, cotangent of y, shape of
+    x) -> cotangent of x, for those who loop over blocks of images themselves.
     """
 
     function: Callable[[Array], Array]
     forward: Callable[[Array], tuple[Array, Any]]
-    backward: Callable[[Array, Any, Array], Array]
+    backward: Callable[[Array, Any, Array, Sequence[int]], Array]
 
 
 def _pooled(x: Array) -> tuple[Array, Array]:
-    largest, chosen = _pool_forward(x[:, : x.shape[1] // 2 * 2, : x.shape[2] // 2 * 2])
+    largest, chosen = _pool_forward(_even(x))
     return elu(largest), chosen
 
 
-NOTHING = Then(lambda x: x, lambda x: (x, ()), lambda y, _, cotangent: cotangent)
-ELU = Then(elu, lambda x: (elu(x), ()), lambda y, _, cotangent: _elu_backward(y, cotangent)[0])
+def _pooled_backward(y: Array, chosen: Array, cotangent: Array, shape: Sequence[int]) -> Array:
+    (spread,) = _pool_backward(chosen, *_elu_backward(y, cotangent))
+    return jnp.pad(spread, [(0, size - made) for size, made in zip(shape, spread.shape, strict=True)])
+
+
+NOTHING = Then(lambda x: x, lambda x: (x, ()), lambda y, residual, cotangent, shape: cotangent)
+ELU = Then(elu, lambda x: (elu(x), ()), lambda y, residual, cotangent, shape: _elu_backward(y, cotangent)[0])
 # ELU is monotone: after the pool it gives what it gives before, for a quarter of the work.
-POOL_ELU = Then(
-    lambda x: elu(max_pool(x)),
-    _pooled,
-    lambda y, chosen, cotangent: _pool_backward(chosen, _elu_backward(y, cotangent)[0])[0],
-)
+POOL_ELU = Then(lambda x: elu(max_pool(x)), _pooled, _pooled_backward)
 
 
 def conv_general_dilated(*args, then: Then = NOTHING, **options) -> Array:
