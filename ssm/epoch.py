@@ -235,7 +235,7 @@ def _info(net: Supermask, config: Config, before: State, after: State, train, te
     return Info(train[0], train[1], test_loss, test_accuracy, finite, layers)
 
 
-def apply(net: Supermask, weights: Any, rest: Mapping[str, Any], images: Array, *, present: Array):
+def apply(net: Supermask, weights: Any, rest: Mapping[str, Any], images: Array, *, present: Array | None):
     """Return a training batch's logits with plain weights, and the module's other variables after it."""
     variables = {"params": weights, **rest}
     logits, after = net.module.apply(variables, images, train=True, present=present, mutable=list(rest))  # type: ignore[misc]

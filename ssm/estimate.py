@@ -14,10 +14,10 @@ from jax import Array
 
 from ssm.config import Config
 from ssm.data import Dataset
-from ssm.epoch import SeedLoop
+from ssm.epoch import SeedLoop, apply, others
 from ssm.models import count_weights
-from ssm.supermask import OWN, Supermask, effective_weights, layer_thresholds
-from ssm.trees import flatten
+from ssm.supermask import Supermask, effective_weights, layer_thresholds
+from ssm.trees import Tree, flatten
 
 RUNTIME_BYTES = 450e6
 """Python, JAX, XLA's compiler and the compiled programs: measured on the CPU, docs/speed.md."""
@@ -47,7 +47,14 @@ class Estimate(NamedTuple):
 
 def count_masked(net: Supermask, example: jax.Array) -> int:
     """Return the number of weights of a net that its mask covers, without computing anything."""
-    variables = jax.eval_shape(net.init, jax.random.key(0), example)
+    return _masked(_shapes(net, example))
+
+
+def _shapes(net: Supermask, example: Array) -> Tree:
+    return jax.eval_shape(net.init, jax.random.key(0), example)
+
+
+def _masked(variables: Tree) -> int:
     scores = flatten(variables["params"]["net"])
     return count_weights([scores[path] for path in layer_thresholds(variables["frozen"])])
 
@@ -72,9 +79,11 @@ def memory_needed(
     same moment: one a device in a loop over seeds, all where they are vectorised.
     """
     example = jnp.zeros((1, *dataset.train_images.shape[1:]))
-    weights, step = count_masked(net, example), round(STEP_FACTOR * _step_bytes(net, config, example))
-    kernels = jax.tree.leaves(jax.eval_shape(net.init, jax.random.key(0), example)["params"])
-    program = RUNTIME_BYTES + CONVOLUTION_BYTES * sum(kernel.ndim == 4 for kernel in kernels)
+    variables = _shapes(net, example)
+    images = jax.ShapeDtypeStruct((config.batch_size, *example.shape[1:]), jnp.float32)
+    weights, step = _masked(variables), round(STEP_FACTOR * _step_bytes(net, variables, images))
+    convolutions = sum(kernel.ndim == 4 for kernel in jax.tree.leaves(variables["params"]))
+    program = RUNTIME_BYTES + CONVOLUTION_BYTES * convolutions
     # On one host every CPU device's copy of the data is a copy in the same memory; the loaded arrays stay, too.
     data = (dataset.train_images.nbytes + dataset.test_images.nbytes) * (1 + devices)
 
@@ -90,19 +99,15 @@ def fitting_group(memory: Callable[[int], float], group: int, available: float) 
     return next((count for count in range(group, 1, -1) if memory(count) <= available), 1)
 
 
-def _step_bytes(net: Supermask, config: Config, example: Array) -> float:
+def _step_bytes(net: Supermask, variables: Tree, images: jax.ShapeDtypeStruct) -> float:
     """Return the bytes that a step keeps of a forward pass for its gradient, and those of the gradient's own arrays."""
-    variables = jax.eval_shape(net.init, jax.random.key(0), example)
-    weights = jax.eval_shape(partial(effective_weights, net.learner), variables["frozen"], variables["params"])
-    images = jax.ShapeDtypeStruct((config.batch_size, *example.shape[1:]), jnp.float32)
-    rest = {name: tree["net"] for name, tree in variables.items() if name not in OWN}
 
-    def pulled(weights, rest, images):
-        logits = partial(net.module.apply, train=True, mutable=list(rest))
-        _, pull, _ = jax.vjp(lambda weights: logits({"params": weights, **rest}, images), weights, has_aux=True)
-        return pull
+    def pulled(variables, images):
+        weights = effective_weights(net.learner, variables["frozen"], variables["params"])
+        forward = partial(apply, net, rest=others(variables), images=images, present=None)
+        return jax.vjp(forward, weights, has_aux=True)[1]
 
-    kept = [math.prod(leaf.shape) * 4.0 for leaf in jax.tree.leaves(jax.eval_shape(pulled, weights, rest, images))]
+    kept = [math.prod(leaf.shape) * 4.0 for leaf in jax.tree.leaves(jax.eval_shape(pulled, variables, images))]
     return sum(kept) + 2 * max(kept)
 
 

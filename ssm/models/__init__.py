@@ -1,7 +1,6 @@
 """The paper's networks as plain Flax modules; nothing here knows of masks.
 
-All are called as `net(x, *, train=False, present=None)` and have the fields `classes`, `width`, `kernel_init`,
-`dot_general` (of dense layers) and `conv_general_dilated` (of convolutions).
+All are called as `net(x, *, train=False, present=None)` and have the fields of `Net`.
 """
 
 import math

@@ -1,6 +1,5 @@
 """The paper's fully connected net and its convolutional nets Conv2 to Conv8."""
 
-from collections.abc import Callable
 from functools import partial
 
 from flax import linen as nn
@@ -8,14 +7,10 @@ from jax import Array
 from jaxtyping import Bool, Float
 
 from ssm.models.functions import ELU, POOL_ELU, Then, conv_general_dilated, elu
+from ssm.models.net import Net
 
 
-def scaled(size: int, width: float) -> int:
-    """Return a layer's size times `width`, rounded, at least 1."""
-    return max(1, round(size * width))
-
-
-class FCN(nn.Module):
+class FCN(Net):
     """The paper's fully connected net: dense layers without biases, ELU between them.
 
     Input [batch, ...], flattened; output logits [batch, classes].  784-300-100-10 on MNIST has 266,200 weights.
@@ -24,11 +19,6 @@ class FCN(nn.Module):
     """
 
     hidden: tuple[int, ...] = (300, 100)
-    classes: int = 10
-    width: float = 1.0
-    kernel_init: Callable[..., Array] = nn.initializers.he_normal()
-    dot_general: Callable[..., Array] | None = None
-    conv_general_dilated: Callable[..., Array] | None = None
 
     @nn.compact
     def __call__(
@@ -36,14 +26,11 @@ class FCN(nn.Module):
     ) -> Float[Array, "batch classes"]:
         x = x.reshape((x.shape[0], -1))
         for size in self.hidden:
-            x = elu(self._dense(scaled(size, self.width))(x))
-        return self._dense(self.classes)(x)
-
-    def _dense(self, size: int) -> nn.Dense:
-        return nn.Dense(size, use_bias=False, kernel_init=self.kernel_init, dot_general=self.dot_general)
+            x = elu(self.dense(self.scaled(size))(x))
+        return self.dense(self.classes)(x)
 
 
-class ConvNet(nn.Module):
+class ConvNet(Net):
     """The paper's Conv2 to Conv8: pairs of 3x3 convolutions, each pair and a 2x2 max-pool, then dense layers.
 
     Input [batch, height, width, channels]; output logits [batch, classes].  No biases; ELU after every layer but the
@@ -55,11 +42,6 @@ class ConvNet(nn.Module):
 
     pairs: tuple[int, ...] = (64, 128)
     hidden: tuple[int, ...] = (256, 256)
-    classes: int = 10
-    width: float = 1.0
-    kernel_init: Callable[..., Array] = nn.initializers.he_normal()
-    dot_general: Callable[..., Array] | None = None
-    conv_general_dilated: Callable[..., Array] | None = None
 
     @nn.compact
     def __call__(
@@ -70,12 +52,12 @@ class ConvNet(nn.Module):
         present: Bool[Array, " batch"] | None = None,
     ) -> Float[Array, "batch classes"]:
         for size in self.pairs:
-            x = self._conv(scaled(size, self.width), ELU)(x)
-            x = self._conv(scaled(size, self.width), POOL_ELU)(x)
+            x = self._conv(self.scaled(size), ELU)(x)
+            x = self._conv(self.scaled(size), POOL_ELU)(x)
         x = x.reshape((x.shape[0], -1))
         for size in self.hidden:
-            x = elu(self._dense(scaled(size, self.width))(x))
-        return self._dense(self.classes)(x)
+            x = elu(self.dense(self.scaled(size))(x))
+        return self.dense(self.classes)(x)
 
     def _conv(self, size: int, then: Then) -> nn.Conv:
         return nn.Conv(
@@ -85,6 +67,3 @@ class ConvNet(nn.Module):
             kernel_init=self.kernel_init,
             conv_general_dilated=partial(self.conv_general_dilated or conv_general_dilated, then=then),
         )
-
-    def _dense(self, size: int) -> nn.Dense:
-        return nn.Dense(size, use_bias=False, kernel_init=self.kernel_init, dot_general=self.dot_general)

@@ -11,8 +11,8 @@ from jax import Array
 from jaxtyping import Bool, Float
 
 from ssm.errors import UserError
-from ssm.models.feedforward import scaled
 from ssm.models.functions import elu, smooth_pool
+from ssm.models.net import Net
 
 EPSILON = 1e-3
 MOMENTUM = 0.99  # both are Keras' defaults, which the authors' program keeps
@@ -68,7 +68,7 @@ class Block(nn.Module):
         return elu(x + y)
 
 
-class ResNet(nn.Module):
+class ResNet(Net):
     """The paper's ResNet: a stem, three stages of residual blocks, the mean over all positions, a dense layer.
 
     Input [batch, height, width, channels]; output logits [batch, classes].  No biases.  Layers in order: Conv_0 (the
@@ -93,11 +93,6 @@ class ResNet(nn.Module):
     projections: int = 1
     batch_norm: BatchNorm = "frozen"
     stem_affine: bool = False
-    classes: int = 10
-    width: float = 1.0
-    kernel_init: Callable[..., Array] = nn.initializers.he_normal()
-    dot_general: Callable[..., Array] | None = None
-    conv_general_dilated: Callable[..., Array] | None = None
 
     @nn.compact
     def __call__(
@@ -113,7 +108,7 @@ class ResNet(nn.Module):
             nn.Conv, use_bias=False, kernel_init=self.kernel_init, conv_general_dilated=self.conv_general_dilated
         )
         norm = partial(normalise, kind=self.batch_norm, train=train, present=present)
-        sizes = [scaled(size, self.width) for size in (16, 32, 64)]
+        sizes = [self.scaled(size) for size in (16, 32, 64)]
         projected = {index * self.blocks // self.projections for index in range(self.projections)}
 
         x = conv(sizes[0], (3, 3), name="Conv_0")(x)
@@ -127,9 +122,7 @@ class ResNet(nn.Module):
                 name = f"Block_{stage * self.blocks + index:02d}"
                 x = Block(size, stride, project, conv, norm, name=name)(x)
         x = x.mean(axis=(1, 2))
-        return nn.Dense(
-            self.classes, use_bias=False, kernel_init=self.kernel_init, dot_general=self.dot_general, name="Dense_0"
-        )(x)
+        return self.dense(self.classes)(x)
 
 
 def normalise(
