@@ -23,10 +23,11 @@ RUNTIME_BYTES = 450e6
 """Python, JAX, XLA's compiler and the compiled programs: measured on the CPU, docs/speed.md."""
 BYTES_PER_WEIGHT = 4 * 5 + 3
 """Per seed: scores and momentum, each once more as the new state is made, the frozen kernel; int8 signs and masks."""
-CONVOLUTION_BYTES = 45e6
-"""What compiling takes more for each convolution: measured on the CPU (Conv2, Conv4, ResNet20), docs/speed.md."""
-STEP_FACTOR = 2.85
-"""A step's memory over the arrays that it keeps for its gradient: XLA's other buffers, measured as above."""
+KEPT_FACTOR, KERNEL_FACTOR = 2.87, 30.7
+"""A step's memory over the arrays that it keeps for its gradient, and what is added over its convolutions' kernels.
+
+XLA's other buffers, and the kernels transformed for Winograd's form: fitted to the peaks of six nets, docs/speed.md.
+"""
 OVERHEAD = {"fcn": 0.95, "conv": 0.9, "resnet": 2.0}
 """An epoch's time over that of the products timed here, by kind of model: measured on the CPU, docs/speed.md.
 
@@ -81,15 +82,15 @@ def memory_needed(
     example = jnp.zeros((1, *dataset.train_images.shape[1:]))
     variables = _shapes(net, example)
     images = jax.ShapeDtypeStruct((config.batch_size, *example.shape[1:]), jnp.float32)
-    weights, step = _masked(variables), round(STEP_FACTOR * _step_bytes(net, variables, images))
-    convolutions = sum(kernel.ndim == 4 for kernel in jax.tree.leaves(variables["params"]))
-    program = RUNTIME_BYTES + CONVOLUTION_BYTES * convolutions
+    kernels = 4 * count_weights([leaf for leaf in jax.tree.leaves(variables["params"]) if leaf.ndim == 4])
+    step = round(KEPT_FACTOR * _step_bytes(net, variables, images) + KERNEL_FACTOR * kernels)
+    weights = _masked(variables)
     # On one host every CPU device's copy of the data is a copy in the same memory; the loaded arrays stay, too.
     data = (dataset.train_images.nbytes + dataset.test_images.nbytes) * (1 + devices)
 
     def memory(group: int) -> float:
         together = min(group, devices) if loop == "map" else group
-        return program + data + group * weights * BYTES_PER_WEIGHT + together * step
+        return RUNTIME_BYTES + data + group * weights * BYTES_PER_WEIGHT + together * step
 
     return memory
 

@@ -15,6 +15,7 @@ import numpy as np
 from flax import linen as nn
 from gpu_bench import MARGIN, MATMUL, Bench, first_images, reason_to_skip, seeds_that_fit
 from gpu_rows import result
+from turns import random_images
 
 from ssm.build import build, steps_per_epoch
 from ssm.config import Config, resolve
@@ -82,7 +83,7 @@ def a_tenth(bench: Bench, dataset: Dataset | None) -> Dataset:
     """Return the images that all ways are timed on: the first ones, or made ones where CIFAR-10 is not at hand."""
     train_images, test_images = TINY if bench.tiny else TENTH
     if dataset is None:
-        dataset = made(train_images, test_images)
+        dataset = random_images(train_images, test_images)
     dataset = first_images(dataset, train_images, test_images)
     bench.put("slice", "data", dataset.source)
     bench.put("slice", "factor", factor(dataset, bench))
@@ -93,15 +94,6 @@ def a_tenth(bench: Bench, dataset: Dataset | None) -> Dataset:
         "what comes once an epoch (shuffling, counting masks, the host) is so counted too often",
     )
     return dataset
-
-
-def made(train: int, test: int) -> Dataset:
-    """Return random images of CIFAR-10's shape."""
-    rng = np.random.default_rng(0)
-    images = [rng.integers(0, 256, (count, 32, 32, 3), np.uint8) for count in (train, test)]
-    labels = [rng.integers(0, 10, count, np.int32) for count in (train, test)]
-    names = tuple(map(str, range(10)))
-    return Dataset("cifar10", "made images", images[0], labels[0], images[1], labels[1], classes=10, class_names=names)
 
 
 def factor(dataset: Dataset, bench: Bench) -> float:

@@ -6,6 +6,7 @@ With --models, milliseconds per training step and seed of convolutional nets ins
 evaluation, and beside PyTorch's where the Python of an environment that has it is named (see peer.py):
 
     python experiments/benchmarks/speed.py --models conv2,conv4,conv6 --torch VENV/bin/python --out steps.json
+    python experiments/benchmarks/speed.py --models conv2 --memory-of=2
 
 The variants take turns, round after round, so that a machine whose speed drifts slows all of them alike; minimum and
 median are over rounds.  Memory is the peak of a process of its own that trains 50 seeds at once.
@@ -13,13 +14,13 @@ median are over rounds.  Memory is the peak of a process of its own that trains 
 
 import json
 import resource
-import statistics
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from turns import Way, by_turns, epochs_of
 
 from ssm.errors import UserError
 from ssm.program import run_program
@@ -44,109 +45,59 @@ class Options:
     only: str = ""
     """Just the variants whose name holds this text."""
     memory_of: int | None = None
-    """Print the peak memory, in bytes, of a process that trains so many seeds at once, and nothing else."""
-
-
-@dataclass(frozen=True)
-class Variant:
-    """One thing to time: a name, and how it differs from the ELUS row in float32."""
-
-    name: str
-    method: str = "signed"
-    precision: str = "float32"
-    loop: str = "map"
-    devices: int | None = None  # None: one per core
-    seeds: int | None = None
-    gauge: bool = True
+    """Print the peak memory of a process that trains so many seeds at once: in bytes, and nothing else, or with one of
+    --models beside the estimate."""
 
 
 VARIANTS = (
-    Variant("signed float32"),
-    Variant("signed bfloat16", precision="bfloat16"),
-    Variant("dense baseline float32", method="baseline"),
-    Variant("signed float32, signs read in the step", gauge=False),
-    Variant("signed float32, seeds vectorised (vmap)", loop="vmap"),
-    Variant("signed float32, one device", devices=1),
-    Variant("signed float32, 2 seeds", seeds=2),
-    Variant("signed float32, 50 seeds", seeds=50),
+    Way("signed float32"),
+    Way("signed bfloat16", precision="bfloat16"),
+    Way("dense baseline float32", method="baseline"),
+    Way("signed float32, signs read in the step", gauge=False),
+    Way("signed float32, seeds vectorised (vmap)", loop="vmap"),
+    Way("signed float32, one device", devices=1),
+    Way("signed float32, 2 seeds", seeds=2),
+    Way("signed float32, 50 seeds", seeds=50),
 )
 
 
-def prepare(variant: Variant, dataset, default_seeds: int):
+def prepare(way: Way, dataset, default_seeds: int):
     """Return a function that runs one epoch of all seeds, and their number."""
     import jax
     import jax.numpy as jnp
-    import numpy as np
 
-    from ssm.build import steps_per_epoch
     from ssm.config import resolve
-    from ssm.epoch import Given, make_program
-    from ssm.train import make_trainer, schedule
+    from ssm.epoch import make_program
+    from ssm.train import make_trainer
 
-    config = resolve(
-        model="fcn",
-        method=variant.method,
-        preset="default",
-        dataset=dataset.name,
-        samples=len(dataset.train_labels),
-        overrides={"precision": variant.precision},
-    )
-    seeds = variant.seeds or default_seeds
-    most = min(variant.devices or seeds, len(jax.devices()), seeds)
+    named = {"model": "fcn", "method": way.method, "preset": "default", "dataset": dataset.name}
+    config = resolve(**named, samples=len(dataset.train_labels), overrides={"precision": way.precision})
+    seeds = way.seeds or default_seeds
+    most = min(way.devices or seeds, len(jax.devices()), seeds)
     # Seeds are spread evenly: what does not divide leaves a device out.
     devices = jax.devices()[: next(count for count in range(most, 0, -1) if seeds % count == 0)]
-    trainer = make_trainer(config, dataset, devices=devices, loop=variant.loop)  # type: ignore[arg-type]
-    if not variant.gauge:
+    trainer = make_trainer(config, dataset, devices=devices, loop=way.loop)  # type: ignore[arg-type]
+    if not way.gauge:
         example = jnp.zeros((1, *dataset.train_images.shape[1:]))
         program = make_program(trainer.net, config, example, gauge=False, loop="map", devices=devices)
         trainer = trainer._replace(program=program)
-    program = trainer.program
-    numbers = np.arange(seeds, dtype=np.uint32)
-    given = program.place(Given(numbers, np.ones(seeds, np.float32), np.ones(seeds, bool)))
-    rates = schedule(config, 0, steps_per_epoch(trainer.samples, config.batch_size))
-    state = [program.start(given.seed)]
-
-    def epoch(number: int) -> None:
-        more = program.share((np.uint32(number), *rates))
-        state[0], info = program.epoch(state[0], given, *more, trainer.order, trainer.train, trainer.test)
-        jax.block_until_ready(info)
-
-    return epoch, seeds
+    return epochs_of(trainer, seeds), seeds
 
 
 def time_all(dataset, options: Options) -> dict[str, dict[str, Any]]:
     """Return the times of every variant by name; prints a line for each."""
-    chosen = [variant for variant in VARIANTS if options.only in variant.name]
-    ready = {}
-    for variant in chosen:
-        epoch, seeds = prepare(variant, dataset, options.seeds)
-        start = time.perf_counter()
-        epoch(0)  # compiles
-        ready[variant.name] = (epoch, seeds, time.perf_counter() - start)
-        print(f"compiled: {variant.name}", file=sys.stderr, flush=True)
-    times: dict[str, list[float]] = {name: [] for name in ready}
-    for number in range(1, options.rounds + 1):
-        for name, (epoch, seeds, _) in ready.items():
-            start = time.perf_counter()
-            epoch(number)
-            times[name].append((time.perf_counter() - start) / seeds)
-    figures = {}
-    for name, (_, seeds, first) in ready.items():
-        figures[name] = {
-            "seeds": seeds,
-            "minimum": min(times[name]),
-            "median": statistics.median(times[name]),
-            "maximum": max(times[name]),
-            "first_epoch_with_compilation": first,
-        }
-        line = "  ".join(f"{key} {figures[name][key]:.3f}" for key in ("minimum", "median", "maximum"))
-        print(f"{name:45s} {line}  s per epoch and seed ({seeds} seeds)", flush=True)
+    ready = {way.name: prepare(way, dataset, options.seeds) for way in VARIANTS if options.only in way.name}
+    figures: dict[str, dict[str, Any]] = {}
+    for name, found in by_turns(ready, options.rounds).items():
+        figures[name] = {"seeds": ready[name][1], **found}
+        line = "  ".join(f"{key} {found[key]:.3f}" for key in ("minimum", "median", "maximum"))
+        print(f"{name:45s} {line}  s per epoch and seed ({ready[name][1]} seeds)", flush=True)
     return figures
 
 
 def peak_memory(dataset, seeds: int) -> int:
     """Return this process's peak memory in bytes after an epoch of so many seeds."""
-    epoch, _ = prepare(Variant("memory", seeds=seeds), dataset, seeds)
+    epoch, _ = prepare(Way("memory", seeds=seeds), dataset, seeds)
     epoch(0)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
@@ -155,12 +106,17 @@ def main(options: Options) -> None:
     from ssm import data, devices, files
 
     devices.use_host_devices()
+    if options.rounds < 1 or options.seeds < 1:
+        raise UserError(f"--rounds and --seeds must be at least 1; got {options.rounds} and {options.seeds}.")
     if options.models:
-        from steps import time_nets
+        from steps import known_nets, say_memory, time_nets
 
+        models = known_nets(options.models)
         where = devices.environment()
         print(f"{where['processor']}, JAX {where['jax']}, {where['devices']} device(s)", flush=True)
-        models = [name.strip() for name in options.models.split(",")]
+        if options.memory_of is not None:
+            say_memory(models, options.memory_of)
+            return
         figures = {"environment": where, "models": time_nets(models, options.rounds, options.only, options.torch)}
         if options.out is not None:
             files.write_json(options.out, figures)
@@ -169,8 +125,6 @@ def main(options: Options) -> None:
     if options.memory_of is not None:
         print(json.dumps(peak_memory(dataset, options.memory_of)))
         return
-    if options.rounds < 1 or options.seeds < 1:
-        raise UserError(f"--rounds and --seeds must be at least 1; got {options.rounds} and {options.seeds}.")
     where = devices.environment()
     print(f"{where['processor']}, JAX {where['jax']}, {where['devices']} device(s)", flush=True)
     figures: dict[str, Any] = {"environment": where, "variants": time_all(dataset, options)}

@@ -1,31 +1,19 @@
 """Milliseconds per training step and seed of the convolutional nets, for speed.py."""
 
 import json
-import statistics
+import resource
 import subprocess
 import sys
 import tempfile
-import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from turns import Way, by_turns, epochs_of, random_images
+
+from ssm.errors import UserError
+from ssm.presets import DATA_CLASSES, MODEL_DATA
 
 BATCH, STEPS = 128, 8
-
-
-@dataclass(frozen=True)
-class Way:
-    """One way to compute the step of a net: a name, and how it differs from the signed net in float32."""
-
-    name: str
-    method: str = "signed"
-    precision: str = "float32"
-    loop: str = "map"
-    form: str = "auto"
-    devices: int | None = None  # None: one per core
-    seeds: int | None = None  # None: one per device
 
 
 WAYS = (
@@ -38,44 +26,58 @@ WAYS = (
 )
 
 
-def made_images(model: str):
-    """Return a data set of random images, enough for an epoch of a few steps, that is evaluated on next to nothing."""
-    from ssm.data import Dataset
+def known_nets(text: str) -> list[str]:
+    """Return the models that a text names, commas between; raises UserError for another than a convolutional net."""
+    known = [model for model, sets in MODEL_DATA.items() if sets[0].startswith("cifar")]
+    models = [name.strip() for name in text.split(",")]
+    if wrong := [name for name in models if name not in known]:
+        raise UserError(f"--models={wrong[0]} is not known; choose from: {', '.join(known)}.")
+    return models
 
-    classes = 100 if model in ("resnet56", "resnet110") else 10
-    rng = np.random.default_rng(0)
-    images = rng.integers(0, 256, (BATCH * STEPS, 32, 32, 3)).astype(np.uint8)
-    labels = rng.integers(0, classes, BATCH * STEPS).astype(np.int32)
-    names = tuple(str(number) for number in range(classes))
-    return Dataset(f"cifar{classes}", "random images", images, labels, images[:1], labels[:1], classes, names)
+
+def images_for(model: str):
+    """Return random images for an epoch of a few steps, which is evaluated on next to nothing."""
+    return random_images(BATCH * STEPS, 1, classes=DATA_CLASSES[MODEL_DATA[model][0]])
+
+
+def settings(model: str, method: str = "signed", precision: str = "float32"):
+    """Return a net's resolved configuration, preset default."""
+    from ssm.config import resolve
+
+    named = {"model": model, "method": method, "preset": "default", "dataset": MODEL_DATA[model][0]}
+    return resolve(**named, samples=BATCH * STEPS, overrides={"precision": precision, "batch_size": BATCH})
 
 
 def prepare(model: str, way: Way):
     """Return a function that runs one epoch of all seeds, and the steps in it, one of each seed counted."""
     import jax
 
-    from ssm.config import resolve
-    from ssm.epoch import Given
-    from ssm.train import make_trainer, schedule
+    from ssm.train import make_trainer
 
-    dataset = made_images(model)
-    overrides = {"precision": way.precision, "batch_size": BATCH}
-    named = {"model": model, "method": way.method, "preset": "default", "dataset": dataset.name}
-    config = resolve(**named, samples=BATCH * STEPS, overrides=overrides)
     devices = jax.devices()[: way.devices]
-    seeds = np.arange(way.seeds or len(devices), dtype=np.uint32)
-    trainer = make_trainer(config, dataset, devices=devices, loop=way.loop, form=way.form)  # type: ignore[arg-type]
-    program = trainer.program
-    given = program.place(Given(seeds, np.ones(len(seeds), np.float32), np.ones(len(seeds), bool)))
-    rates = schedule(config, 0, STEPS)
-    state = [program.start(given.seed)]
+    config = settings(model, way.method, way.precision)
+    trainer = make_trainer(config, images_for(model), devices=devices, loop=way.loop, form=way.form)  # type: ignore[arg-type]
+    seeds = way.seeds or len(devices)
+    return epochs_of(trainer, seeds), STEPS * seeds
 
-    def epoch(number: int) -> None:
-        more = program.share((np.uint32(number), *rates))
-        state[0], info = program.epoch(state[0], given, *more, trainer.order, trainer.train, trainer.test)
-        jax.block_until_ready(info)
 
-    return epoch, STEPS * len(seeds)
+def say_memory(models: list[str], seeds: int) -> None:
+    """Print the estimate of the memory that so many seeds take, and this process's peak after training one net's."""
+    import jax
+
+    from ssm.build import build
+    from ssm.estimate import memory_needed
+
+    if len(models) != 1:
+        raise UserError("--memory-of takes one of --models: a process has one peak.")
+    dataset, config, devices = images_for(models[0]), settings(models[0]), jax.devices()[:seeds]
+    net = build(config, classes=dataset.classes)
+    estimate = memory_needed(net, config, dataset, devices=len(devices), loop="map")(seeds)
+    epoch, _ = prepare(models[0], Way("memory", devices=len(devices), seeds=seeds))
+    epoch(0)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    where = f"{models[0]}, {seeds} seeds on {len(devices)} device(s)"
+    print(f"{where}: estimate {estimate / 1e9:.2f} GB, peak {peak / 1e9:.2f} GB, ratio {estimate / peak:.2f}")
 
 
 def operations(model: str) -> float:
@@ -84,14 +86,12 @@ def operations(model: str) -> float:
     from peer import CHANNELS, step_flops
 
     from ssm.build import build
-    from ssm.config import resolve
     from ssm.estimate import forward_operations
 
     if model in CHANNELS:
         return step_flops(model, BATCH)
-    named = {"model": model, "method": "signed", "preset": "default", "dataset": made_images(model).name}
-    config = resolve(**named, samples=BATCH, overrides={"batch_size": BATCH})
-    return 3 * BATCH * forward_operations(build(config), jnp.zeros((1, 32, 32, 3)))
+    net = build(settings(model), classes=DATA_CLASSES[MODEL_DATA[model][0]])
+    return 3 * BATCH * forward_operations(net, jnp.zeros((1, 32, 32, 3)))
 
 
 def peer(python: Path, model: str, rounds: int, threads: int) -> dict[str, Any]:
@@ -107,30 +107,16 @@ def peer(python: Path, model: str, rounds: int, threads: int) -> dict[str, Any]:
 def time_nets(models: list[str], rounds: int, only: str, torch: Path | None) -> dict[str, Any]:
     """Return the times of every way of every net; prints a line for each.
 
-    The ways take turns, round after round, so that a machine whose speed drifts slows all of them alike; PyTorch's
-    steps come right after those of the same net.
+    PyTorch's steps come right after those of the same net.
     """
     from ssm.devices import cores
 
     figures: dict[str, Any] = {}
     for model in models:
-        ready, times = {}, {}
         counted = operations(model)
-        for way in (way for way in WAYS if only in way.name):
-            epoch, steps = prepare(model, way)
-            start = time.perf_counter()
-            epoch(0)
-            ready[way.name], times[way.name] = (epoch, steps), []
-            first = time.perf_counter() - start
-            figures.setdefault(model, {})[way.name] = {"first_epoch_with_compilation": first}
-        for number in range(1, rounds + 1):
-            for name, (epoch, steps) in ready.items():
-                start = time.perf_counter()
-                epoch(number)
-                times[name].append((time.perf_counter() - start) / steps)
-        for name, found in times.items():
-            figures[model][name] |= {"minimum": min(found), "median": statistics.median(found), "maximum": max(found)}
-            say(model, name, figures[model][name], counted)
+        figures[model] = by_turns({way.name: prepare(model, way) for way in WAYS if only in way.name}, rounds)
+        for name, found in figures[model].items():
+            say(model, name, found, counted)
         if torch is not None:
             row = peer(torch, model, rounds, cores())["models"][model]
             figures[model]["PyTorch eager, channels last"] = row
