@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from peer import CHANNELS, step_flops
 from turns import Way, by_turns, epochs_of, random_images
 
 from ssm.errors import UserError
@@ -83,7 +84,6 @@ def say_memory(models: list[str], seeds: int) -> None:
 def operations(model: str) -> float:
     """Return the operations of a step, three products a layer; of the plain nets as peer.py counts them."""
     import jax.numpy as jnp
-    from peer import CHANNELS, step_flops
 
     from ssm.build import build
     from ssm.estimate import forward_operations
@@ -117,7 +117,7 @@ def time_nets(models: list[str], rounds: int, only: str, torch: Path | None) -> 
         figures[model] = by_turns({way.name: prepare(model, way) for way in WAYS if only in way.name}, rounds)
         for name, found in figures[model].items():
             say(model, name, found, counted)
-        if torch is not None:
+        if torch is not None and model in CHANNELS:
             row = peer(torch, model, rounds, cores())["models"][model]
             figures[model]["PyTorch eager, channels last"] = row
             say(model, "PyTorch eager, channels last", {"median": row["median_ms"] / 1e3}, counted)
