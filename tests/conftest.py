@@ -9,15 +9,26 @@ from ssm.devices import use_host_devices
 use_host_devices(8)
 
 
-@pytest.fixture(scope="session")
-def digits() -> Dataset:
-    """Four classes of noisy 28 x 28 images that a net learns in an epoch or two; 205 to train on, 60 to test."""
+def noisy_classes(shape: tuple[int, int, int], train: int, test: int) -> Dataset:
+    """Return four classes of noisy images, each class about one image of its own."""
     rng = np.random.default_rng(0)
-    centres = rng.integers(0, 256, (4, 28, 28, 1))
+    centres = rng.integers(0, 256, (4, *shape))
 
     def draw(count):
         labels = (np.arange(count) % 4).astype(np.int32)
-        images = np.clip(centres[labels] + rng.normal(0, 60, (count, 28, 28, 1)), 0, 255).astype(np.uint8)
+        images = np.clip(centres[labels] + rng.normal(0, 60, (count, *shape)), 0, 255).astype(np.uint8)
         return images, labels
 
-    return Dataset("made", "made by the tests", *draw(205), *draw(60), classes=4, class_names=("a", "b", "c", "d"))
+    return Dataset("made", "made by the tests", *draw(train), *draw(test), classes=4, class_names=("a", "b", "c", "d"))
+
+
+@pytest.fixture(scope="session")
+def digits() -> Dataset:
+    """28 x 28 images that a net learns in an epoch or two; 205 to train on, 60 to test."""
+    return noisy_classes((28, 28, 1), 205, 60)
+
+
+@pytest.fixture(scope="session")
+def pictures() -> Dataset:
+    """8 x 8 pictures for the nets that convolve; 20 to train on, 8 to test."""
+    return noisy_classes((8, 8, 3), 20, 8)

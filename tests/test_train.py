@@ -7,7 +7,6 @@ from flax import linen as nn
 
 from ssm import build, gauge
 from ssm.config import resolve
-from ssm.data import Dataset
 from ssm.epoch import Given, make_program, reshuffled
 from ssm.models import MODELS, ResNet, elu
 from ssm.models.resnet import normalise
@@ -301,23 +300,6 @@ def test_each_seed_has_its_own_scale_of_both_rates(digits):
     jax.tree.map(lambda a, b: np.testing.assert_array_equal(a[2], b[2]), found, started)
     for kernel in jax.tree.leaves(found.form.params):
         assert (kernel[0] != kernel[1]).any() and (kernel[1] != kernel[2]).any()
-
-
-# Small pictures for the nets that need some
-
-
-@pytest.fixture(scope="session")
-def pictures():
-    """Four classes of noisy 8 x 8 pictures; 20 to train on, 8 to test."""
-    rng = np.random.default_rng(0)
-    centres = rng.integers(0, 256, (4, 8, 8, 3))
-
-    def draw(count):
-        labels = (np.arange(count) % 4).astype(np.int32)
-        images = np.clip(centres[labels] + rng.normal(0, 60, (count, 8, 8, 3)), 0, 255).astype(np.uint8)
-        return images, labels
-
-    return Dataset("made", "made by the tests", *draw(20), *draw(8), classes=4, class_names=("a", "b", "c", "d"))
 
 
 class Small(ResNet):
