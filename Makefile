@@ -20,7 +20,7 @@ train: $(INSTALLED)  ## train the masks of the FCN and print its row beside the 
 	$(BIN)/python experiments/train.py --model=fcn $(ARGS)
 
 test: $(INSTALLED_DEV)  ## run the tests (options of pytest in ARGS)
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=8 --dist=worksteal $(ARGS)
 
 lint: $(INSTALLED_DEV)  ## check format, style and types
 	$(BIN)/python -m ruff format --check .

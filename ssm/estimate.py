@@ -28,10 +28,15 @@ KEPT_FACTOR, KERNEL_FACTOR = 2.87, 30.7
 
 XLA's other buffers, and the kernels transformed for Winograd's form: fitted to the peaks of six nets, docs/speed.md.
 """
-OVERHEAD = {"fcn": 0.95, "conv": 0.9, "resnet": 2.0}
-"""An epoch's time over that of the products timed here, by kind of model: measured on the CPU, docs/speed.md.
+OVERHEAD = {
+    "fcn": 0.95,
+    **{"conv2": 0.91, "conv4": 0.74, "conv6": 0.67, "conv8": 0.67},
+    **dict.fromkeys(("resnet20", "resnet56", "resnet110"), 1.7),
+}
+"""An epoch's time over that of the products timed here: measured on the CPU, docs/speed.md.
 
-Winograd's form does with 16 products for 36; a ResNet's 16 filters are too few to keep a processor busy.
+Winograd's form does with 16 products for 36, the better the more features; a ResNet's 16 filters are too few to keep a
+processor busy.  Conv8, ResNet56 and ResNet110 have the factors of Conv6 and ResNet20.
 """
 BACKWARD = {"fcn": 1.2, "conv": 2.0, "resnet": 2.0}
 """Operations of a gradient over those of a forward pass: two products a layer, one in the first, which for the FCN is
@@ -68,7 +73,7 @@ def estimate(net: Supermask, config: Config, dataset: Dataset, *, group: int, de
     operations = forward_operations(net, example) * (samples * (1 + BACKWARD[kind]) + tested)
     rate = _rate(config.batch_size, jax.devices()[:devices])
     memory = memory_needed(net, config, dataset, devices=devices, loop=loop)
-    return Estimate(count_masked(net, example), memory(group), OVERHEAD[kind] * operations / rate)
+    return Estimate(count_masked(net, example), memory(group), OVERHEAD[config.model] * operations / rate)
 
 
 def memory_needed(
