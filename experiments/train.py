@@ -131,6 +131,18 @@ class Options:
     """How a device runs its seeds: one after another (on a CPU), or vectorised."""
     convolutions: Literal["auto", "xla", "columns", "winograd"] = "auto"
     """Form of 3 x 3 convolutions: the fastest measured, XLA's own, patches times kernel, or Winograd's."""
+    checkpoint_every: Annotated[
+        int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(default: by time alone)")
+    ] = None
+    """Save seeds in training after every so many epochs; the same command goes on from there after a crash."""
+    checkpoint_minutes: Annotated[float, tyro.conf.arg(metavar="X")] = 5.0
+    """Save them after an epoch, too, when so many minutes have passed since the last time; 0: never."""
+    fresh: bool = False
+    """Start over: remove the results and checkpoints that the run's folder holds."""
+    on_bad_seed: Literal["quarantine", "stop"] = "quarantine"
+    """What to do with a seed that turns non-finite, or has a layer without weights: set it aside, or end the run."""
+    log: Literal["none", "tensorboard"] = "none"
+    """Write TensorBoard's event files into the run's folder, beside the journal of all epochs."""
     dry_run: bool = False
     """Print the resolved configuration, counts, memory and time, and stop."""
 
@@ -147,6 +159,11 @@ ELSEWHERE = (
     "group",
     "seed_loop",
     "convolutions",
+    "checkpoint_every",
+    "checkpoint_minutes",
+    "fresh",
+    "on_bad_seed",
+    "log",
     "dry_run",
 )
 
@@ -155,9 +172,11 @@ def main(options: Options) -> None:
     # JAX takes seconds to import: --help and bad options need not wait for it.
     from ssm import data, devices
     from ssm.config import Config, check_classes, parse_seeds, resolve
+    from ssm.keeper import Saving
     from ssm.presets import MODEL_DATA
 
     seeds = parse_seeds(options.seeds)
+    saving = Saving(every=options.checkpoint_every, minutes=options.checkpoint_minutes)
     if options.group is not None and options.group < 1:
         raise UserError(f"--group must be at least 1; got {options.group}.")
     devices.use_host_devices()
@@ -183,7 +202,7 @@ def main(options: Options) -> None:
     if options.dry_run:
         say_needs(config, dataset, len(seeds), options)
         return
-    train(config, dataset, seeds, options)
+    train(config, dataset, seeds, options, saving)
 
 
 def say_needs(config, dataset, seeds: int, options: Options) -> None:
@@ -207,12 +226,20 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def train(config, dataset, seeds: list[int], options: Options) -> None:
-    from ssm.run import run_seeds
+def train(config, dataset, seeds: list[int], options: Options, saving) -> None:
+    from ssm.board import board
+    from ssm.run import Conduct, no_watchers, run_seeds
     from ssm.tables import final_table, read_paper, with_config
 
     ways = {"group": options.group, "loop": options.seed_loop, "form": options.convolutions}
-    run = run_seeds(config, dataset, seeds, out=options.out, **ways, tell=lambda line: print(line, flush=True))
+    conduct = Conduct(
+        saving=saving,
+        fresh=options.fresh,
+        on_bad_seed=options.on_bad_seed,
+        watchers=board if options.log == "tensorboard" else no_watchers,
+        tell=lambda line: print(line, flush=True),
+    )
+    run = run_seeds(config, dataset, seeds, out=options.out, **ways, conduct=conduct)
     paper = read_paper(Path(__file__).with_name("paper.json"))
     summary = run.summary()
     assert summary is not None  # at least one seed is finished

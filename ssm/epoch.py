@@ -22,6 +22,8 @@ from ssm.gauge import StepForm, from_step, to_step, transpose
 from ssm.metrics import MaskCounts, count
 from ssm.optim import sgdw
 from ssm.supermask import OWN, Supermask, effective_weights, masks
+from ssm.thresholds import with_parameter
+from ssm.trees import flatten
 
 SeedLoop: TypeAlias = Literal["map", "vmap"]
 Devices: TypeAlias = Sequence[Any]  # of jax.Device, which type checkers take for a variable
@@ -39,11 +41,19 @@ class State(NamedTuple):
     rest: Mapping[str, Any]
 
 
-class Given(NamedTuple):
-    """What an epoch is told, per seed: its seed, the factor on both rates, and whether it still trains."""
+class Begin(NamedTuple):
+    """What a seed begins with: its number (uint32), and the number of its threshold rule (float32)."""
 
-    seed: Any  # of uint32, float32 and bool: arrays of NumPy or JAX
-    scale: Any
+    seed: Any  # arrays of NumPy or JAX
+    threshold: Any
+
+
+class Given(NamedTuple):
+    """What an epoch is told, per seed: its number, the rates of every step [steps], and whether it still trains."""
+
+    seed: Any  # of uint32, float32, float32 and bool: arrays of NumPy or JAX
+    learning_rates: Any
+    weight_decays: Any
     active: Any
 
 
@@ -61,8 +71,8 @@ class Info(NamedTuple):
 class Program(NamedTuple):
     """The compiled functions of a run; each takes and returns arrays with a leading seed axis.
 
-    start: seeds [s] -> State.  epoch: (State (donated), Given, epoch, learning rates [steps], weight decays [steps],
-    fixed order [n] or None, train, test) -> (State, Info).  finish: State -> (masks int8 by layer, params).
+    start: Begin -> State.  epoch: (State (donated), Given, epoch, fixed order [n] or None, train, test) ->
+    (State, Info).  finish: State -> (masks int8 by layer, params).
     `place` puts an array with a seed axis, and `share` one without, on the devices.
     """
 
@@ -118,7 +128,7 @@ def make_program(
     finish = partial(_finish, net)
     return Program(
         start=over_seeds(start, (spread,)),
-        epoch=over_seeds(epoch, (spread, spread) + (shared,) * 6, donate_argnums=1),
+        epoch=over_seeds(epoch, (spread, spread) + (shared,) * 4, donate_argnums=1),
         finish=over_seeds(finish, (spread,)),
         place=partial(jax.device_put, device=NamedSharding(mesh, spread)),
         share=partial(jax.device_put, device=NamedSharding(mesh, shared)),
@@ -153,8 +163,9 @@ def _optimiser(config: Config, learning_rate, weight_decay) -> optax.GradientTra
     return sgdw(learning_rate, weight_decay, momentum=config.momentum, nesterov=config.nesterov, decay=config.decay)
 
 
-def _start(net: Supermask, config: Config, example: Array, gauge: bool, seed: Array) -> State:
-    variables = net.init(jax.random.fold_in(seed_key(seed), INIT), example)
+def _start(net: Supermask, config: Config, example: Array, gauge: bool, begin: Begin) -> State:
+    net = net.clone(threshold=with_parameter(net.threshold, begin.threshold))  # type: ignore[arg-type]
+    variables = net.init(jax.random.fold_in(seed_key(begin.seed), INIT), example)
     form = to_step(variables["frozen"], variables["params"], gauge=gauge)
     return State(form, _optimiser(config, 0.0, 0.0).init(form.params), others(variables))
 
@@ -170,13 +181,11 @@ def _epoch(
     state: State,
     given: Given,
     epoch: Int[Array, ""],
-    learning_rates: Float[Array, " steps"],
-    weight_decays: Float[Array, " steps"],
     order: Int[Array, " n"] | None,
     train: Split,
     test: Split,
 ) -> tuple[State, Info]:
-    arguments = (state, given, epoch, learning_rates, weight_decays, order, train, test)
+    arguments = (state, given, epoch, order, train, test)
     if not config.reductions:
         return _trained(net, config, *arguments)
     # A seed that has had its last reduction stays as it is while the others of its group go on.
@@ -184,7 +193,7 @@ def _epoch(
 
 
 def _trained(
-    net: Supermask, config: Config, state: State, given: Given, epoch, learning_rates, weight_decays, order, train, test
+    net: Supermask, config: Config, state: State, given: Given, epoch, order, train, test
 ) -> tuple[State, Info]:
     samples = train.labels.shape[0]
     key = seed_key(given.seed)
@@ -205,21 +214,20 @@ def _trained(
             return total / jnp.sum(present), (total, jnp.sum((jnp.argmax(logits, -1) == labels) * present), after)
 
         gradients, (loss, hit, rest) = jax.grad(loss_fn, has_aux=True)(params)
-        rates = learning_rate * given.scale, weight_decay * given.scale
-        updates, optimiser = _optimiser(config, *rates).update(gradients, optimiser, params)
+        updates, optimiser = _optimiser(config, learning_rate, weight_decay).update(gradients, optimiser, params)
         params = optax.apply_updates(params, updates)
         return ((params, optimiser, rest), (loss_sum + loss, hit_sum + hit)), None
 
     zero = jnp.zeros((), jnp.float32)
     start = ((state.form.params, state.optimiser, state.rest), (zero, zero))
-    steps = jnp.arange(len(indices)), indices, counts, learning_rates, weight_decays
+    steps = jnp.arange(len(indices)), indices, counts, given.learning_rates, given.weight_decays
     ((params, optimiser, rest), (loss, hits)), _ = lax.scan(step, start, steps)
     seen = samples * config.passes
     after = State(state.form._replace(params=params), optimiser, rest)
     return after, _info(net, config, state, after, (loss / seen, hits / seen), test)
 
 
-def _kept(net: Supermask, config: Config, state: State, given, epoch, rates, decays, order, train, test):
+def _kept(net: Supermask, config: Config, state: State, given, epoch, order, train, test):
     """Return a seed's state as it is; its information is not reported again, so that it costs nothing."""
     shapes = jax.eval_shape(partial(_info, net, config), state, state, (jnp.zeros(()), jnp.zeros(())), test)
     return state, jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
@@ -231,7 +239,8 @@ def _info(net: Supermask, config: Config, before: State, after: State, train, te
     for leaf in jax.tree.leaves((after.form.params, after.rest)):
         finite &= jnp.all(jnp.isfinite(leaf))
     old, new = _int8_masks(net, before.form), _int8_masks(net, after.form)
-    layers = {layer_name(path): count(new[path], old[path]) for path in new}
+    scores = {"/".join(path): leaf for path, leaf in flatten(after.form.params["net"]).items()}
+    layers = {layer_name(path): count(new[path], old[path], scores[path]) for path in new}
     return Info(train[0], train[1], test_loss, test_accuracy, finite, layers)
 
 

@@ -9,17 +9,34 @@ from jax import Array
 
 
 class MaskCounts(NamedTuple):
-    """Of one layer: elements that are -1, 0, +1, and that changed since the masks they are compared with; int32."""
+    """Of one layer: elements that are -1, 0, +1, that changed, and those of scores that are not finite; int32."""
 
     minus: Array
     zero: Array
     plus: Array
     flips: Array
+    infinite: Array
 
 
-def count(mask: Array, before: Array) -> MaskCounts:
-    """Count the elements of a mask of any shape, and those that differ from `before`."""
-    return MaskCounts(*(jnp.sum(hit, dtype=jnp.int32) for hit in (mask < 0, mask == 0, mask > 0, mask != before)))
+def count(mask: Array, before: Array, scores: Array) -> MaskCounts:
+    """Count the elements of a mask of any shape, those that differ from `before`, and scores that are not finite."""
+    hits = (mask < 0, mask == 0, mask > 0, mask != before, ~jnp.isfinite(scores))
+    return MaskCounts(*(jnp.sum(hit, dtype=jnp.int32) for hit in hits))
+
+
+def what_is_wrong(layers: Mapping[str, MaskCounts], seed: int, *, finite: bool) -> str:
+    """Return why the seed in a place can't go on, from counts of shape [seeds]; an empty text if it can.
+
+    `finite` says whether its loss and all that it trains are.
+    """
+    if not finite:
+        where = ", ".join(name for name, layer in layers.items() if np.asarray(layer.infinite)[seed])
+        return f"NaN or infinity among the scores of {where}" if where else "NaN or infinity in the loss"
+    kept = {
+        name: int(np.asarray(layer.minus)[seed]) + int(np.asarray(layer.plus)[seed]) for name, layer in layers.items()
+    }
+    empty = ", ".join(name for name, count in kept.items() if not count)
+    return f"no weight is left in {empty}" if empty else ""
 
 
 def dead_layers(masks: Mapping[str, Array]) -> list[str]:
@@ -32,7 +49,7 @@ def shares(layers: Mapping[str, MaskCounts], seed: int) -> dict[str, float]:
 
     Remaining weights are the share of masks that are not 0 (density).
     """
-    counts = {name: [int(np.asarray(field)[seed]) for field in layer] for name, layer in layers.items()}
+    counts = {name: [int(np.asarray(field)[seed]) for field in layer[:4]] for name, layer in layers.items()}
     total = sum(sum(c[:3]) for c in counts.values())
     row = {
         "remaining_weights": sum(c[0] + c[2] for c in counts.values()) / total,

@@ -1,5 +1,6 @@
 """What every program under experiments/ does at its start and at its end."""
 
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -8,12 +9,13 @@ from typing import Any
 import tyro
 
 from ssm.errors import UserError
+from ssm.interrupts import Interrupted
 
 
 def run_program(main: Callable[[Any], None], options: type, *, description: str | None = None) -> None:
     """Read a dataclass of options from the command line and call `main` with it.
 
-    A UserError is one message on stderr and exit status 2; an interrupt says so and exits with 130.
+    A UserError is one message on stderr and exit status 2; a signal that ends training, one and 128 + its number.
     """
     name = Path(sys.argv[0]).name
     try:
@@ -21,6 +23,14 @@ def run_program(main: Callable[[Any], None], options: type, *, description: str 
     except UserError as error:
         print(f"{name}: {error}", file=sys.stderr)
         sys.exit(2)
+    except Interrupted as stopped:
+        print(f"{name}: {stopped}\nTo go on: {shlex.join(command())}", file=sys.stderr)
+        sys.exit(128 + stopped.number)
     except KeyboardInterrupt:
         print(f"{name}: stopped; what was saved stands, and the same command does the rest", file=sys.stderr)
         sys.exit(130)
+
+
+def command() -> list[str]:
+    """Return the command line of this process as a user would give it again, without what must not be repeated."""
+    return ["python", *(argument for argument in sys.argv if argument != "--fresh")]

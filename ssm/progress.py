@@ -29,14 +29,17 @@ def _text(told: Told) -> str:
 
 
 @contextmanager
-def reporter(*, groups: int, epochs: int) -> Iterator[Report]:
-    """Give a function that shows progress: epoch, mean accuracy, remaining weights, time left; all on stderr."""
+def reporter(*, total: int, epochs: int) -> Iterator[Report]:
+    """Give a function that shows progress: epoch, mean accuracy, remaining weights, time left; all on stderr.
+
+    `total` counts the epochs of all groups that are still to come, and `epochs` those of one seed.
+    """
     console = Console(stderr=True)
     if console.is_terminal:
-        with _bar(console, groups * epochs) as report:
+        with _bar(console, total) as report:
             yield report
     else:
-        yield _lines(groups * epochs, epochs)
+        yield _lines(total, epochs)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ Shares are 0..1 in every file; per cent is for printing.
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ import numpy as np
 from ssm.errors import UserError
 from ssm.files import plain, read_json, write_json
 from ssm.history import Row, read_history, write_history
+from ssm.lock import HOLDER, LOCK
 from ssm.maskfile import save_masks
 from ssm.statistics import interval
 
@@ -37,6 +39,11 @@ def config_hash(config: Mapping[str, Any]) -> str:
 def run_name(config: Mapping[str, Any]) -> str:
     """Return the run's folder name, MODEL-METHOD-INIT-HASH, from a configuration without seeds and paths."""
     return f"{config['model']}-{config['method']}-{config['init']}-{config_hash(config)}"
+
+
+def member_key(config: Mapping[str, Any], seed: int) -> str:
+    """Return the key of one seed of one configuration, HASH/SEED."""
+    return f"{config_hash(config)}/{seed}"
 
 
 def mask_path(folder: str | os.PathLike[str], seed: int) -> Path:
@@ -72,8 +79,8 @@ class Run:
         """Add finished seeds to the run and return the new summary; all of them are added, or none.
 
         history_rows: one per seed and epoch: seed, epoch, train_loss, ...; all with the same keys.
-        finals: one per seed: seed, test_accuracy and remaining_weights (shares 0..1), and failed_epoch for
-            one that turned non-finite (else absent or None). A failed seed is finished, but in no statistics.
+        finals: one per seed: seed, test_accuracy and remaining_weights (shares 0..1), and failed_epoch and
+            failed_reason for one that was set aside (else absent or None). It is finished, but in no statistics.
         masks: by seed and layer, values in {-1, 0, 1}.
 
         Seeds that are finished already, here or by another program meanwhile, stay as they are.
@@ -136,8 +143,12 @@ class Run:
         new: Mapping[int, Mapping[str, Any]],
         rows: Sequence[Mapping[str, Any]],
     ) -> dict[str, Any]:
-        failed = {entry["seed"]: entry["epoch"] for entry in before["failed"]} if before else {}
-        failed |= {seed: final["failed_epoch"] for seed, final in new.items() if final.get("failed_epoch") is not None}
+        failed = {entry["seed"]: entry for entry in before["failed"]} if before else {}
+        failed |= {
+            seed: {"seed": seed, "epoch": final["failed_epoch"], "reason": final.get("failed_reason")}
+            for seed, final in new.items()
+            if final.get("failed_epoch") is not None
+        }
         statistics = {}
         for name in ("test_accuracy", "remaining_weights"):
             values: dict[int, float] = {}
@@ -160,7 +171,7 @@ class Run:
                 "mean": float(np.mean(seconds)) if seconds else None,
                 "median": float(np.median(seconds)) if seconds else None,
             },
-            "failed": [{"seed": seed, "epoch": epoch} for seed, epoch in sorted(failed.items())],
+            "failed": [entry for _, entry in sorted(failed.items())],
         }
 
 
@@ -199,6 +210,24 @@ def open_run(
     except OSError as error:
         raise UserError(f"{folder} cannot be written: {error.strerror or error}; choose another --out") from error
     return run
+
+
+def clear(folder: Path) -> None:
+    """Remove all that a run's folder holds, the lock of who calls excepted; the list of finished seeds first.
+
+    Raises UserError where something cannot be removed, or the folder is no run's.
+    """
+    if any(folder.glob("*.*")) and not (folder / "config.json").exists():
+        raise UserError(f"{folder} holds no run: nothing in it is removed")
+    try:
+        (folder / "summary.json").unlink(missing_ok=True)
+        for path in folder.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path.name not in (LOCK, HOLDER):
+                path.unlink()
+    except OSError as error:
+        raise UserError(f"{folder} cannot be emptied: {error.strerror or error}") from error
 
 
 def _check_config(path: Path, config: Mapping[str, Any]) -> None:

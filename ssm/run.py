@@ -1,13 +1,17 @@
 """A whole run: the seeds that are missing, group by group, each group saved as it ends."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 
+from ssm import checkpoint
 from ssm.build import build
+from ssm.checkpoint import Snapshot
 from ssm.config import Config
 from ssm.convolution import Form
 from ssm.data import Dataset
@@ -17,9 +21,13 @@ from ssm.errors import UserError
 from ssm.estimate import count_masked, fitting_group, memory_needed
 from ssm.files import read_json
 from ssm.firstbatch import first_batch, remark
-from ssm.progress import reporter
-from ssm.results import Run, open_run
-from ssm.train import make_trainer, train
+from ssm.interrupts import Interrupted, watched
+from ssm.journal import Journal
+from ssm.keeper import Saving, keeper
+from ssm.lock import held
+from ssm.progress import Report, reporter
+from ssm.results import Run, clear, member_key, open_run, run_name
+from ssm.train import Member, OnBadSeed, Outcome, Progress, Trainer, as_result, make_trainer, train_members
 
 MATMUL_PRECISION = "highest"  # float32 must mean float32: by default a GPU's products would be TF32
 MEMORY_SHARE = 0.8  # of what is there: the estimate may be a quarter too low
@@ -62,6 +70,30 @@ def _check_data(run: Run, fingerprint: str) -> None:
             )
 
 
+@contextmanager
+def no_watchers(folder: Path) -> Iterator[Report]:
+    """Give a report that does nothing."""
+    yield lambda told: None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conduct:
+    """How a run goes on, whatever it computes; its numbers depend on none of this.
+
+    saving: how often groups in training are saved.
+    fresh: remove all that the run's folder holds first, instead of going on with it.
+    on_bad_seed: see `train_members`.
+    watchers: makes one more report from the folder, TensorBoard's, say.
+    tell: is given what is worth knowing, a line at a time.
+    """
+
+    saving: Saving = field(default_factory=Saving)
+    fresh: bool = False
+    on_bad_seed: OnBadSeed = "quarantine"
+    watchers: Callable[[Path], AbstractContextManager[Report]] = no_watchers
+    tell: Callable[[str], None] = lambda line: None
+
+
 def run_seeds(
     config: Config,
     dataset: Dataset,
@@ -71,15 +103,16 @@ def run_seeds(
     group: int | None = None,
     loop: SeedLoop | None = None,
     form: Form = "auto",
-    tell: Callable[[str], None] = lambda line: None,
+    conduct: Conduct | None = None,
 ) -> Run:
     """Train the seeds that the configuration's folder under `out` does not hold yet, and return the run.
 
     `group` seeds are trained together and saved together; the numbers do not depend on it.  `loop` and `form` force the
-    way seeds and convolutions are computed; `tell` is given what is worth knowing before training starts.
-    Raises UserError where the folder cannot be written, or is another run's.
+    way seeds and convolutions are computed.  Seeds that were saved in the middle of their training go on from there.
+    Raises UserError where the folder cannot be written, is another run's, or in use by another program; Interrupted
+    after Ctrl-C or SIGTERM, once the running epoch is saved.
     """
-    loop = loop or seed_loop(config.model)
+    conduct, loop = conduct or Conduct(), loop or seed_loop(config.model)
     where = environment(
         precision=config.precision,
         seed_loop=loop,
@@ -87,24 +120,109 @@ def run_seeds(
         matmul_precision=MATMUL_PRECISION,
         data=dataset.fingerprint(),
     )
-    run = open_run(out, config=config.as_dict(), environment=where, source=dataset.source)
-    _check_data(run, where["data"])
-    finished = set(run.finished_seeds())
-    missing = [seed for seed in dict.fromkeys(seeds) if seed not in finished]
-    if not missing:
-        return run
-    group, devices = fitting_plan(config, dataset, len(missing), group=group, loop=loop)
-    trainer = make_trainer(config, dataset, devices=jax.devices()[:devices], loop=loop, form=form)
-    example = jnp.zeros((1, *dataset.train_images.shape[1:]))
-    run = dataclasses.replace(run, weights=count_masked(trainer.net, example))
-    with jax.default_matmul_precision(MATMUL_PRECISION):
-        tell(remark(first_batch(trainer, missing[0]), config))
-    groups = [missing[start : start + group] for start in range(0, len(missing), group)]
-    with reporter(groups=len(groups), epochs=config.epochs) as report, jax.default_matmul_precision(MATMUL_PRECISION):
-        for members in groups:
-            result = train(trainer, members, report)
-            try:
-                run.add_seeds(history_rows=result.history, finals=result.finals, masks=result.masks)
-            except OSError as error:  # a full disk, say: what was saved before stands
-                raise UserError(f"{run.folder} cannot be written: {error.strerror or error}") from error
+    with held(Path(out) / run_name(config.as_dict())) as folder:
+        if conduct.fresh:
+            clear(folder)
+        run = open_run(out, config=config.as_dict(), environment=where, source=dataset.source)
+        _check_data(run, where["data"])
+        finished = set(run.finished_seeds())
+        members = [(config, seed) for seed in dict.fromkeys(seeds) if seed not in finished]
+        if members:
+            group, devices = fitting_plan(config, dataset, len(members), group=group, loop=loop)
+            devices_ = jax.devices()[:devices]
+            trainer = make_trainer(config, dataset, devices=devices_, loop=loop, form=form, resumable=True)
+            example = jnp.zeros((1, *dataset.train_images.shape[1:]))
+            run = dataclasses.replace(run, weights=count_masked(trainer.net, example))
+            train_groups(trainer, members, {run.folder.name: run}, folder, group, where["data"], conduct)
     return run
+
+
+def train_groups(
+    trainer: Trainer,
+    members: Sequence[Member],
+    runs: Mapping[str, Run],
+    folder: Path,
+    group: int,
+    identity: str,
+    conduct: Conduct,
+) -> None:
+    """Train members in groups, from their checkpoints if there are any, and add each group to its runs as it ends.
+
+    `runs` are the members' by folder name; checkpoints (of data with the fingerprint `identity`) and the journal are
+    kept in `folder`, which the caller holds.  Raises as `run_seeds` does.
+    """
+    journal, store = Journal(folder, conduct.tell), folder / checkpoint.FOLDER
+    groups = resumed_groups(members, checkpoint.newest(store, identity, conduct.tell), group)
+    with jax.default_matmul_precision(MATMUL_PRECISION):
+        conduct.tell(remark(first_batch(trainer, members[0][1]), trainer.config))
+    journal("start", seeds=[seed for _, seed in members], epochs=trainer.config.epochs, group=group)
+    epochs = trainer.config.epochs
+    total = sum(epochs - (begin.epoch if begin else 0) for _, begin in groups)
+    with (
+        reporter(total=total, epochs=epochs) as progress,
+        conduct.watchers(folder) as watcher,
+        watched("the running epoch is finished and saved first; once more: stop at once") as interrupts,
+        jax.default_matmul_precision(MATMUL_PRECISION),
+    ):
+
+        def report(told: Progress) -> None:
+            progress(told)
+            _note(journal, told)
+            watcher(told)
+
+        for number, (part, begin) in enumerate(groups, 1):
+            if begin is not None:
+                conduct.tell(f"going on with {len(part)} seed(s) after epoch {begin.epoch}")
+            keep = keeper(store, identity, conduct.saving, interrupts, journal, conduct.tell)
+            outcomes = train_members(
+                trainer, part, report, begin=begin, after_epoch=keep, on_bad_seed=conduct.on_bad_seed
+            )
+            _add(runs, part, outcomes)
+            finished = [member_key(run.config, seed) for run in runs.values() for seed in run.finished_seeds()]
+            checkpoint.remove_finished(store, finished)
+            if interrupts.caught is not None and number < len(groups):
+                raise Interrupted(
+                    interrupts.caught, f"{number} of {len(groups)} groups of seeds are finished and saved"
+                )
+    journal("end")
+
+
+def _add(runs: Mapping[str, Run], members: Sequence[Member], outcomes: Sequence[Outcome]) -> None:
+    for name, run in runs.items():
+        own = [one for (config, _), one in zip(members, outcomes, strict=True) if run_name(config.as_dict()) == name]
+        if not own:
+            continue
+        result = as_result(own)
+        try:
+            run.add_seeds(history_rows=result.history, finals=result.finals, masks=result.masks)
+        except OSError as error:  # a full disk, say: what was saved before stands
+            where = f"{run.folder} cannot be written: {error.strerror or error}"
+            raise UserError(f"{where}; what was saved before stands: make room, and give the same command") from error
+
+
+def resumed_groups(
+    members: Sequence[Member], snapshots: Sequence[Snapshot], group: int
+) -> list[tuple[list[Member], Snapshot | None]]:
+    """Return all members in groups of at most so many, each with the snapshot that it goes on from.
+
+    A member goes on from the snapshot that knows it with the most epochs; one that none knows begins.
+    """
+    keys = {member_key(config.as_dict(), seed): (config, seed) for config, seed in members}
+    best: dict[str, Snapshot] = {}
+    for snapshot in sorted(snapshots, key=lambda one: one.epoch):
+        best |= dict.fromkeys((key for key in snapshot.members if key in keys), snapshot)
+    groups: list[tuple[list[Member], Snapshot | None]] = []
+    for snapshot in [*snapshots, None]:
+        own = [key for key in keys if best.get(key) is snapshot]
+        for start in range(0, len(own), group):
+            part = own[start : start + group]
+            groups.append(([keys[key] for key in part], snapshot and snapshot.of(part)))
+    return groups
+
+
+def _note(journal: Journal, told: Progress) -> None:
+    """Write what an epoch has brought into the journal, a line for each seed."""
+    for row in told.rows:
+        journal("epoch", **row)
+    for place, wrong in told.bad.items():
+        journal("bad_seed", seed=told.seeds[place], epoch=wrong.epoch, reason=wrong.reason)

@@ -219,7 +219,8 @@ def final_table(summary: Mapping[str, Any], paper_rows: Sequence[Record]) -> str
     elif row.get("dataset") != _dataset(summary):
         lines.append(f"The paper's row is about {row.get('dataset')}: its figures are not comparable to these.")
     for entry in summary["failed"]:
-        lines.append(f"Seed {entry['seed']} turned non-finite in epoch {entry['epoch']} and is left out.")
+        reason = entry.get("reason") or "it turned non-finite"
+        lines.append(f"Seed {entry['seed']} was set aside in epoch {entry['epoch']} and is left out: {reason}.")
     return "\n".join(lines) + "\n"
 
 

@@ -6,7 +6,7 @@ It is hashable, prints as the text that `parse` reads, and its parameter may be 
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from numbers import Real
 from typing import Any
 
@@ -100,6 +100,18 @@ class quantile:
 
 
 Rule = absolute | fraction_of_max | quantile
+
+
+def parameter(rule: Rule) -> Any:
+    """Return a rule's only number: tau, p or the density."""
+    return getattr(rule, fields(rule)[0].name)
+
+
+def with_parameter(rule: Rule, value: Any) -> Rule:
+    """Return the same rule with another number, a traced value maybe."""
+    return replace(rule, **{fields(rule)[0].name: value})
+
+
 RULES: dict[str, Callable[[float], Rule]] = {
     "absolute": absolute,
     "fraction_of_max": fraction_of_max,

@@ -3,22 +3,34 @@
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ssm import build, gauge, metrics, optim, plateau
+from ssm import build, gauge, metrics, optim, plateau, thresholds
+from ssm.checkpoint import Bad, Snapshot
 from ssm.config import Config
 from ssm.convolution import Form
 from ssm.data import Dataset
 from ssm.devices import seed_loop
-from ssm.epoch import Devices, Given, Info, Program, SeedLoop, State, make_program
-from ssm.plateau import PlateauRule
+from ssm.epoch import Begin, Devices, Given, Info, Program, SeedLoop, State, make_program
+from ssm.errors import UserError
+from ssm.plateau import PlateauRule, PlateauState
+from ssm.results import member_key
+from ssm.snapshot import frozen_hashes, restored, stored_arrays
 from ssm.supermask import Supermask
 
 Row = dict[str, Any]
+Member: TypeAlias = tuple[Config, int]
+"""A seed under a configuration."""
+OnBadSeed: TypeAlias = Literal["quarantine", "stop"]
+
+
+TRACED = ("learning_rate", "weight_decay", "schedule", "decay_rate", "decay_steps", "staircase")
+TRACED += ("patience", "plateau_factor", "cooldown", "min_delta")
+"""Fields of a configuration that are arguments of the compiled program, or used on the host alone."""
 
 
 class Progress(NamedTuple):
@@ -26,17 +38,38 @@ class Progress(NamedTuple):
 
     seeds: Sequence[int]
     epoch: int
-    rows: Sequence[Row]  # this epoch's, of the seeds that are still finite
+    rows: Sequence[Row]  # this epoch's, of the seeds that go on
     seconds: float  # wall time of the epoch for the whole group
+    bad: dict[int, Bad]  # by place in the group, those set aside in this epoch
+
+
+class Outcome(NamedTuple):
+    """What one seed ends with; `masks` and `params` are None if it was set aside."""
+
+    history: list[Row]
+    final: Row  # seed, test_accuracy, remaining_weights, failed_epoch and failed_reason (None if it was not set aside)
+    masks: dict[str, np.ndarray] | None
+    params: Any
 
 
 class Result(NamedTuple):
-    """What a group of seeds ends with; `masks` and `params` are those of the seeds that stayed finite."""
+    """What a group of seeds ends with, by seed; `masks` and `params` are those of the seeds that were not set aside."""
 
     history: list[Row]
-    finals: list[Row]  # per seed: seed, test_accuracy, remaining_weights, failed_epoch (None if it stayed finite)
+    finals: list[Row]
     masks: dict[int, dict[str, np.ndarray]]
     params: dict[int, Any]
+
+
+def as_result(outcomes: Sequence[Outcome]) -> Result:
+    """Return the outcomes of different seeds of one configuration as one result."""
+    whole = {one.final["seed"]: one for one in outcomes if one.masks is not None}
+    return Result(
+        [row for one in outcomes for row in one.history],
+        [one.final for one in outcomes],
+        {seed: one.masks for seed, one in whole.items() if one.masks is not None},
+        {seed: one.params for seed, one in whole.items()},
+    )
 
 
 class Trainer(NamedTuple):
@@ -50,6 +83,7 @@ class Trainer(NamedTuple):
     order: Any
     samples: int
     devices: int
+    resumable: bool  # whether frozen weights are hashed, for snapshots
 
 
 def make_trainer(
@@ -59,10 +93,12 @@ def make_trainer(
     devices: Devices | None = None,
     loop: SeedLoop | None = None,
     form: Form = "auto",
+    resumable: bool = False,
 ) -> Trainer:
     """Return a trainer whose groups of seeds are spread evenly over `devices` (all by default).
 
     `loop` says how a device runs its seeds (`ssm.devices.seed_loop` by default); `form`, that of the convolutions.
+    `resumable` is for those who take snapshots: frozen weights are then hashed as training starts.
     """
     devices = list(devices or jax.devices())
     net = build.build(config, classes=dataset.classes, form=form)
@@ -86,7 +122,8 @@ def make_trainer(
     )
     order = build.fixed_order(len(dataset.train_labels)) if config.order == "fixed" else None
     shared = program.share((train, test, order))
-    return Trainer(config, net, program, *shared, samples=len(dataset.train_labels), devices=len(devices))
+    samples = len(dataset.train_labels)
+    return Trainer(config, net, program, *shared, samples=samples, devices=len(devices), resumable=resumable)
 
 
 def schedule(config: Config, epoch: int, steps: int) -> tuple[np.ndarray, np.ndarray]:
@@ -101,6 +138,12 @@ def schedule(config: Config, epoch: int, steps: int) -> tuple[np.ndarray, np.nda
     return np.float32(config.learning_rate) * factor, np.float32(config.weight_decay) * factor
 
 
+def beginning(members: Sequence[Member]) -> Begin:
+    """Return what the seeds of configurations begin with."""
+    taus = [thresholds.parameter(thresholds.parse(config.threshold)) for config, _ in members]
+    return Begin(np.asarray([seed for _, seed in members], np.uint32), np.asarray(taus, np.float32))
+
+
 def plateau_rule(config: Config) -> PlateauRule | None:
     """Return the rule by which a configuration reduces its rates, None where it doesn't wait for a plateau."""
     if config.schedule == "exponential":
@@ -110,56 +153,89 @@ def plateau_rule(config: Config) -> PlateauRule | None:
 
 
 def train(trainer: Trainer, seeds: Sequence[int], report: Callable[[Progress], None] = lambda progress: None) -> Result:
-    """Train a group of seeds to the end; a seed's numbers don't depend on the others in the group.
+    """Train a group of seeds of the trainer's configuration to the end, see `train_members`."""
+    return as_result(train_members(trainer, [(trainer.config, seed) for seed in seeds], report))
 
-    A seed whose loss or scores turn non-finite is set aside with its epoch: it has no further rows and no masks.
+
+def train_members(
+    trainer: Trainer,
+    members: Sequence[Member],
+    report: Callable[[Progress], None] = lambda progress: None,
+    *,
+    begin: Snapshot | None = None,
+    after_epoch: Callable[[int, Callable[[], Snapshot]], None] = lambda epoch, snapshot: None,
+    on_bad_seed: OnBadSeed = "quarantine",
+) -> list[Outcome]:
+    """Train a group of seeds to the end, each under a configuration; a seed's numbers don't depend on the others.
+
+    The configurations may differ from the trainer's in the fields of `TRACED` alone, and in the threshold's number.
+    A seed whose loss or scores turn non-finite, or that has no weight left in a layer, is set aside with its epoch and
+    the reason: it has no further rows and no masks.  Under `stop` it is a UserError instead.
     One whose plateau schedule has made its last reduction stops there, and keeps what it has.
+
+    `begin`, a snapshot of exactly these members, is gone on from.  After every epoch but the last `after_epoch` is
+    given the epochs done and a function that takes a snapshot, to be called before it returns; it may raise, which
+    ends training.
     """
-    config, program = trainer.config, trainer.program
-    steps = build.steps_per_epoch(trainer.samples, config.batch_size) * config.passes
-    padded = list(seeds) + [seeds[-1]] * (-len(seeds) % trainer.devices)  # the copies are never reported
-    state = program.start(program.place(np.asarray(padded, np.uint32)))
-    rule, plateaus = plateau_rule(config), dict.fromkeys(seeds, plateau.start())
-    history: list[Row] = []
-    failed: dict[int, int] = {}
-    done: set[int] = set()
-    for epoch in range(config.epochs):
+    program, config = trainer.program, trainer.config
+    seeds = [seed for _, seed in members]
+    padded = [*range(len(seeds)), *[len(seeds) - 1] * (-len(seeds) % trainer.devices)]  # the copies are never reported
+    state = program.start(program.place(beginning([members[index] for index in padded])))
+    keys = tuple(member_key(own.as_dict(), seed) for own, seed in members)
+    frozen = frozen_hashes(state, len(seeds)) if trainer.resumable else ()
+    rules = [plateau_rule(own) for own, _ in members]
+    plateaus, bad, first = [plateau.start() for _ in seeds], dict[int, Bad](), 0
+    history: list[list[Row]] = [[] for _ in seeds]
+    if begin is not None:
+        state = restored(program, state, begin, keys, frozen, padded)
+        plateaus, bad, first = list(begin.plateaus), dict(begin.bad), begin.epoch
+        history = [[dict(row) for row in rows] for rows in begin.history]
+
+    def snapshot() -> Snapshot:
+        arrays = stored_arrays(state, len(seeds))
+        done = {"epoch": epoch + 1, "plateaus": tuple(plateaus), "bad": bad, "history": history}
+        return Snapshot(members=keys, arrays=arrays, frozen=frozen, **done)
+
+    for epoch in range(first, config.epochs):
+        running = [
+            index
+            for index, rule in enumerate(rules)
+            if index not in bad and not (rule and plateau.stopped(rule, plateaus[index]))
+        ]
+        if not running:
+            break
         started = time.perf_counter()
-        rates = schedule(config, epoch, steps)
-        scales = {seed: np.float32(plateaus[seed].scale) for seed in seeds}
-        given = Given(
-            np.asarray(padded, np.uint32),
-            np.asarray([scales[seed] for seed in padded], np.float32),
-            np.asarray([seed not in done for seed in padded]),
-        )
-        state, info = program.epoch(
-            state,
-            program.place(given),
-            *program.share((np.uint32(epoch), *rates)),
-            trainer.order,
-            trainer.train,
-            trainer.test,
-        )
+        rates = _rates(trainer, members, plateaus, epoch)
+        given = Given(np.asarray(seeds, np.uint32), *rates, np.isin(np.arange(len(seeds)), running))
+        given = Given(*(field[padded] for field in given))
+        more = program.share(np.uint32(epoch)), trainer.order, trainer.train, trainer.test
+        state, info = program.epoch(state, program.place(given), *more)
         info = jax.device_get(info)  # waits for the epoch to end
         seconds = time.perf_counter() - started
-        running = [(index, seed) for index, seed in enumerate(seeds) if seed not in done]
-        rows = []
-        for index, seed in running:
-            if not info.finite[index]:
-                failed[seed] = epoch + 1
-                done.add(seed)
-                continue
-            first = (float(rate[0] * scales[seed]) for rate in rates)
-            rows.append(_row(info, index, seed, epoch, seconds / len(running), *first))
-            if rule:
-                plateaus[seed] = plateau.update(rule, plateaus[seed], float(info.train_loss[index]))
-                if plateau.stopped(rule, plateaus[seed]):
-                    done.add(seed)
-        history += rows
-        report(Progress(seeds, epoch + 1, rows, seconds))
-        if len(done) == len(set(seeds)):
-            break
-    return _result(program, state, seeds, history, failed)
+        wrong = {index: metrics.what_is_wrong(info.layers, index, finite=bool(info.finite[index])) for index in running}
+        found = {index: Bad(epoch + 1, reason) for index, reason in wrong.items() if reason}
+        good = [index for index in running if index not in found]
+        for index in good:
+            own = (float(rate[index, 0]) for rate in rates)
+            history[index].append(_row(info, index, seeds[index], epoch, seconds / len(running), *own))
+            if rule := rules[index]:
+                plateaus[index] = plateau.update(rule, plateaus[index], float(info.train_loss[index]))
+        bad |= found
+        report(Progress(seeds, epoch + 1, [history[index][-1] for index in good], seconds, found))
+        if found and on_bad_seed == "stop":
+            index, why = next(iter(found.items()))
+            raise UserError(f"seed {seeds[index]} went wrong in epoch {why.epoch}: {why.reason} (--on-bad-seed=stop)")
+        if epoch + 1 < config.epochs:
+            after_epoch(epoch + 1, snapshot)
+    return _outcomes(program, state, seeds, history, bad)
+
+
+def _rates(trainer: Trainer, members: Sequence[Member], plateaus: Sequence[PlateauState], epoch: int):
+    """Return the members' learning rates and weight decays in an epoch, float32 [members, steps] each."""
+    steps = build.steps_per_epoch(trainer.samples, trainer.config.batch_size) * trainer.config.passes
+    scales = np.asarray([[state.scale] for state in plateaus], np.float32)
+    learning, decay = zip(*(schedule(config, epoch, steps) for config, _ in members), strict=True)
+    return np.stack(learning) * scales, np.stack(decay) * scales
 
 
 def _row(info: Info, index: int, seed: int, epoch: int, seconds: float, learning_rate, weight_decay) -> Row:
@@ -170,22 +246,18 @@ def _row(info: Info, index: int, seed: int, epoch: int, seconds: float, learning
     return {"seed": seed, "epoch": epoch + 1, **scores, **total, **rest, **layers}
 
 
-def _result(program: Program, state: State, seeds: Sequence[int], history: list[Row], failed: dict[int, int]) -> Result:
+def _outcomes(
+    program: Program, state: State, seeds: Sequence[int], history: list[list[Row]], bad: dict[int, Bad]
+) -> list[Outcome]:
     masks, params = jax.device_get(program.finish(state))
-    last = {row["seed"]: row for row in history}
-    finals = [
-        {
-            "seed": seed,
-            "test_accuracy": last[seed]["test_accuracy"] if seed in last else float("nan"),
-            "remaining_weights": last[seed]["remaining_weights"] if seed in last else float("nan"),
-            "failed_epoch": failed.get(seed),
-        }
-        for seed in seeds
-    ]
-    whole = {seed: index for index, seed in enumerate(seeds) if seed not in failed}
-    return Result(
-        history,
-        finals,
-        {seed: {name: mask[index] for name, mask in masks.items()} for seed, index in whole.items()},
-        {seed: jax.tree.map(lambda leaf, i=index: leaf[i], params) for seed, index in whole.items()},
-    )
+    outcomes = []
+    for index, (seed, rows) in enumerate(zip(seeds, history, strict=True)):
+        last = rows[-1] if rows else {}
+        final = {"seed": seed} | {name: last.get(name, float("nan")) for name in ("test_accuracy", "remaining_weights")}
+        wrong = bad.get(index)
+        final |= {"failed_epoch": wrong and wrong.epoch, "failed_reason": wrong and wrong.reason}
+        own = None if wrong else {name: mask[index] for name, mask in masks.items()}
+        outcomes.append(
+            Outcome(rows, final, own, None if wrong else jax.tree.map(lambda leaf, i=index: leaf[i], params))
+        )
+    return outcomes

@@ -10,7 +10,7 @@ from ssm.data import Dataset
 from ssm.epoch import Given
 from ssm.estimate import count_masked
 from ssm.presets import DATA_CLASSES, METHODS, MODEL_DATA
-from ssm.train import make_trainer, schedule, train
+from ssm.train import beginning, make_trainer, schedule, train
 from ssm.trees import flatten
 
 WEIGHTS = {
@@ -56,12 +56,12 @@ def made(model):
 def one_step(trainer):
     """Return the state of one seed before and after the only step of an epoch, and what the epoch says, on the host."""
     program = trainer.program
-    seeds = np.asarray([SEED], np.uint32)
-    state = program.start(program.place(seeds))
+    begun = beginning([(trainer.config, SEED)])
+    state = program.start(program.place(begun))
     before = jax.device_get(state)
-    given = Given(seeds, np.ones(1, np.float32), np.ones(1, bool))
-    shared = program.share((np.uint32(0), *schedule(trainer.config, 0, 1)))
-    state, info = program.epoch(state, program.place(given), *shared, trainer.order, trainer.train, trainer.test)
+    rates = (rate[None] for rate in schedule(trainer.config, 0, 1))
+    given = program.place(Given(begun.seed, *rates, np.ones(1, bool)))
+    state, info = program.epoch(state, given, program.share(np.uint32(0)), trainer.order, trainer.train, trainer.test)
     return before, *jax.device_get((state, info))
 
 

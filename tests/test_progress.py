@@ -10,7 +10,7 @@ from ssm.train import Progress
 
 def told(epoch, *, seeds=(0, 1), accuracy=(0.9, 0.8)):
     rows = [{"test_accuracy": value, "remaining_weights": 0.05} for value in accuracy]
-    return Progress(seeds, epoch, rows, seconds=1.0)
+    return Progress(seeds, epoch, rows, seconds=1.0, bad={})
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def clock(monkeypatch):
 
 
 def test_without_a_terminal_there_are_plain_lines_on_stderr(capsys, clock):
-    with reporter(groups=2, epochs=2) as report:
+    with reporter(total=4, epochs=2) as report:
         for second, (seeds, epoch) in enumerate([((0, 1), 1), ((0, 1), 2), ((2, 3), 1), ((2, 3), 2)], start=1):
             clock[0] = 100.0 + 20 * second
             report(told(epoch, seeds=seeds))
@@ -37,7 +37,7 @@ def test_without_a_terminal_there_are_plain_lines_on_stderr(capsys, clock):
 
 
 def test_lines_are_at_least_ten_seconds_apart_but_the_first_and_last_epoch_are_told(capsys, clock):
-    with reporter(groups=1, epochs=30) as report:
+    with reporter(total=30, epochs=30) as report:
         for epoch in range(1, 31):
             clock[0] += 1.0
             report(told(epoch))
@@ -46,7 +46,7 @@ def test_lines_are_at_least_ten_seconds_apart_but_the_first_and_last_epoch_are_t
 
 
 def test_a_group_without_a_seed_left_is_told_at_once(capsys, clock):
-    with reporter(groups=1, epochs=30) as report:
+    with reporter(total=30, epochs=30) as report:
         report(told(1))
         report(told(2, accuracy=()))
     assert capsys.readouterr().err.splitlines()[1].startswith("2 seed(s) from 0 on, epoch 2/30: no seed left")
@@ -57,7 +57,7 @@ def test_a_terminal_gets_a_bar(monkeypatch, capsys):
     monkeypatch.setattr(
         progress, "Console", lambda **options: Console(file=screen, force_terminal=True, width=120, **_known(options))
     )
-    with reporter(groups=2, epochs=2) as report:
+    with reporter(total=4, epochs=2) as report:
         for epoch in (1, 2, 1):
             report(told(epoch))
     shown = screen.getvalue()
@@ -74,6 +74,6 @@ def _known(options):
 def test_an_error_within_ends_the_bar_and_goes_on(monkeypatch):
     screen = io.StringIO()
     monkeypatch.setattr(progress, "Console", lambda **_: Console(file=screen, force_terminal=True, width=120))
-    with pytest.raises(KeyboardInterrupt), reporter(groups=1, epochs=2):
+    with pytest.raises(KeyboardInterrupt), reporter(total=2, epochs=2):
         raise KeyboardInterrupt
     assert screen.getvalue().endswith("\x1b[?25h")  # the cursor is shown again

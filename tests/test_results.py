@@ -150,9 +150,9 @@ def test_a_failed_seed_is_finished_but_in_no_statistics(tmp_path):
             row(0, 2),
             row(1, 2, test_accuracy=nan),
         ],
-        finals=[final(0), final(1, test_accuracy=nan, failed_epoch=1)],
+        finals=[final(0), final(1, test_accuracy=nan, failed_epoch=1, failed_reason="why")],
     )
-    assert summary["failed"] == [{"seed": 1, "epoch": 1}]
+    assert summary["failed"] == [{"seed": 1, "epoch": 1, "reason": "why"}]
     assert summary["runs"] == 1
     assert summary["test_accuracy"] == {
         "mean": 0.9,
@@ -165,7 +165,7 @@ def test_a_failed_seed_is_finished_but_in_no_statistics(tmp_path):
     assert run.finished_seeds() == [0, 1]
     rows = read_history(run.folder / "history.csv")
     assert np.isnan([one["train_loss"] for one in rows if one["seed"] == 1]).tolist() == [True, False]
-    assert add(run, 2)["failed"] == [{"seed": 1, "epoch": 1}]
+    assert add(run, 2)["failed"] == [{"seed": 1, "epoch": 1, "reason": "why"}]
 
 
 def test_a_run_whose_seeds_all_failed_has_no_figures(tmp_path):

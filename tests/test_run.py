@@ -8,6 +8,7 @@ import pytest
 
 from ssm import run as module
 from ssm.build import build
+from ssm.checkpoint import Bad
 from ssm.config import resolve
 from ssm.errors import UserError
 from ssm.estimate import memory_needed
@@ -15,8 +16,8 @@ from ssm.firstbatch import FirstBatch
 from ssm.history import read_history
 from ssm.maskfile import load_masks
 from ssm.results import mask_path, run_name
-from ssm.run import fitting_plan, plan, run_seeds
-from ssm.train import Progress, Result
+from ssm.run import Conduct, fitting_plan, plan, run_seeds
+from ssm.train import Outcome, Progress
 
 
 def config(digits, **overrides):
@@ -41,19 +42,22 @@ def trained(digits, monkeypatch):
     """Trains at once, with made figures; the list holds the groups of seeds it was asked for."""
     groups = []
 
-    def train(trainer, seeds, report):
-        groups.append((list(seeds), trainer.devices))
+    def train_members(trainer, members, report, **more):
+        seeds = [seed for _, seed in members]
+        groups.append((seeds, trainer.devices))
         row = {"epoch": 1, "train_loss": 0.5, "test_accuracy": 0.9, "remaining_weights": 0.04, "flips": 0.1}
         rows = [{"seed": seed, "seconds": 1.0, **row} for seed in seeds]
-        report(Progress(seeds, 1, rows, 1.0))
-        finals = [{"seed": seed, "test_accuracy": 0.9, "remaining_weights": 0.04} for seed in seeds]
-        return Result(rows, finals, {seed: {"Dense_0": np.array([[1, 0, -1]], np.int8)} for seed in seeds}, {})
+        report(Progress(seeds, 1, rows, 1.0, {}))
+        final, masks = {"test_accuracy": 0.9, "remaining_weights": 0.04}, {"Dense_0": np.array([[1, 0, -1]], np.int8)}
+        return [Outcome([row], {"seed": row["seed"], **final}, masks, {}) for row in rows]
 
-    monkeypatch.setattr(module, "train", train)
+    monkeypatch.setattr(module, "train_members", train_members)
     monkeypatch.setattr(
         module,
         "make_trainer",
-        lambda config, dataset, *, devices, loop, form: SimpleNamespace(net=build(config), devices=len(devices)),
+        lambda config, dataset, *, devices, **more: SimpleNamespace(
+            config=config, net=build(config), devices=len(devices)
+        ),
     )
     monkeypatch.setattr(module, "first_batch", lambda trainer, seed: FirstBatch(1.0, 0.0))
     return groups
@@ -97,7 +101,7 @@ def test_seeds_are_run_in_groups_that_fit_the_memory(monkeypatch, digits):
 
 def test_what_is_worth_knowing_is_told_before_training(digits, tmp_path):
     told = []
-    run_seeds(config(digits), digits, [0], out=tmp_path, tell=told.append)
+    run_seeds(config(digits), digits, [0], out=tmp_path, conduct=Conduct(tell=told.append))
     (line,) = told
     assert line.startswith("first batch: logits have standard deviation ")
 
@@ -150,33 +154,34 @@ def test_another_configuration_is_another_run(trained, digits, tmp_path):
 
 
 def test_what_was_finished_before_a_crash_is_kept(trained, digits, tmp_path, monkeypatch):
-    whole = module.train
+    whole = module.train_members
 
-    def crashes(trainer, seeds, report):
-        if 2 in seeds:
+    def crashes(trainer, members, report, **more):
+        if members[0][1] == 2:
             raise KeyboardInterrupt
-        return whole(trainer, seeds, report)
+        return whole(trainer, members, report, **more)
 
-    monkeypatch.setattr(module, "train", crashes)
+    monkeypatch.setattr(module, "train_members", crashes)
     with pytest.raises(KeyboardInterrupt):
         run_seeds(config(digits), digits, range(4), out=tmp_path, group=1)
-    monkeypatch.setattr(module, "train", whole)
+    monkeypatch.setattr(module, "train_members", whole)
     run = run_seeds(config(digits), digits, range(4), out=tmp_path, group=1)
     assert [seeds for seeds, _ in trained] == [[0], [1], [2], [3]]
     assert run.finished_seeds() == [0, 1, 2, 3]
 
 
 def test_seeds_that_turn_non_finite_are_finished_and_said(trained, digits, tmp_path, capsys, monkeypatch):
-    def fails(trainer, seeds, report):  # as ssm.train does where every seed of a group fails in the first epoch
-        report(Progress(seeds, 1, [], 1.0))
+    def fails(trainer, members, report, **more):  # as ssm.train does where every seed fails in the first epoch
+        seeds = [seed for _, seed in members]
+        report(Progress(seeds, 1, [], 1.0, {0: Bad(1, "why"), 1: Bad(1, "why")}))
         nan = float("nan")
-        failed = {"test_accuracy": nan, "remaining_weights": nan, "failed_epoch": 1}
-        return Result([], [{"seed": seed, **failed} for seed in seeds], {}, {})
+        failed = {"test_accuracy": nan, "remaining_weights": nan, "failed_epoch": 1, "failed_reason": "why"}
+        return [Outcome([], {"seed": seed, **failed}, None, None) for seed in seeds]
 
-    monkeypatch.setattr(module, "train", fails)
+    monkeypatch.setattr(module, "train_members", fails)
     run = run_seeds(config(digits), digits, [0, 1], out=tmp_path)
     summary = run.summary()
-    assert summary["failed"] == [{"seed": 0, "epoch": 1}, {"seed": 1, "epoch": 1}]
+    assert summary["failed"] == [{"seed": seed, "epoch": 1, "reason": "why"} for seed in (0, 1)]
     assert summary["runs"] == 0 and summary["test_accuracy"]["mean"] is None
     assert "no seed left" in capsys.readouterr().err
     assert not list(run.folder.glob("masks/*"))

@@ -24,7 +24,7 @@ from ssm.data import Dataset
 from ssm.epoch import SeedLoop
 from ssm.models import count_weights
 from ssm.results import read_summary, run_name
-from ssm.run import run_seeds
+from ssm.run import Conduct, run_seeds
 from ssm.train import Progress, make_trainer, train
 
 NETS = ("conv2", "conv4", "resnet20", "conv6", "conv8")
@@ -276,6 +276,6 @@ def train_seeds(bench: Bench, dataset: Dataset, config: Config, way: Way, most: 
     seeds = [seed for seed in range(most) if seed not in finished][:count]
     start = time.perf_counter()
     how = {"group": max(1, len(seeds)), "loop": way.loop, "form": way.form}
-    run = run_seeds(config, dataset, seeds, out=bench.runs, tell=print, **how)
+    run = run_seeds(config, dataset, seeds, out=bench.runs, conduct=Conduct(tell=print), **how)
     figure, text = result(run, config, len(seeds), time.perf_counter() - start)
     return figure | vars(way), f"{way}: {text}"

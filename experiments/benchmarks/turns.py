@@ -40,17 +40,18 @@ def epochs_of(trainer, seeds: int) -> Callable[[int], None]:
 
     from ssm.build import steps_per_epoch
     from ssm.epoch import Given
-    from ssm.train import schedule
+    from ssm.train import beginning, schedule
 
     program, config = trainer.program, trainer.config
-    numbers = np.arange(seeds, dtype=np.uint32)
-    given = program.place(Given(numbers, np.ones(seeds, np.float32), np.ones(seeds, bool)))
+    begun = beginning([(config, seed) for seed in range(seeds)])
     rates = schedule(config, 0, steps_per_epoch(trainer.samples, config.batch_size) * config.passes)
-    state = [program.start(given.seed)]
+    learning, decay = (np.tile(rate, (seeds, 1)) for rate in rates)
+    given = program.place(Given(begun.seed, learning, decay, np.ones(seeds, bool)))
+    state = [program.start(program.place(begun))]
 
     def epoch(number: int) -> None:
-        more = program.share((np.uint32(number), *rates))
-        state[0], info = program.epoch(state[0], given, *more, trainer.order, trainer.train, trainer.test)
+        more = program.share(np.uint32(number)), trainer.order, trainer.train, trainer.test
+        state[0], info = program.epoch(state[0], given, *more)
         jax.block_until_ready(info)
 
     return epoch

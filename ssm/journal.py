@@ -1,0 +1,55 @@
+"""A run's journal: one JSON object a line, written as it happens, so that a crash leaves all that came before.
+
+`{"event": "epoch", "time": ..., "seed": 3, "epoch": 7, "test_accuracy": ..., ...}`; other events are `start` (the seeds
+to train and the epochs), `bad_seed`, `checkpoint`, `interrupted` and `end`.  After a resume the epochs since the last
+checkpoint come again: of two lines for one seed and epoch the later one counts.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ssm.files import plain
+
+JOURNAL = "journal.jsonl"
+
+
+class Journal:
+    """Appends lines to a folder's journal; if it can't be written, that is told once and training goes on."""
+
+    def __init__(self, folder: Path, tell: Callable[[str], None]) -> None:
+        self.path, self.tell, self.broken = folder / JOURNAL, tell, False
+        # What a crash cut off must not take the next line with it.
+        with suppress(OSError), open(self.path, "r+b") as file:
+            if file.seek(0, os.SEEK_END) and (file.seek(-1, os.SEEK_END), file.read(1))[1] != b"\n":
+                file.write(b"\n")
+
+    def __call__(self, event: str, **more: Any) -> None:
+        """Append an event with the time in seconds since 1970."""
+        line = json.dumps(plain({"event": event, "time": time.time(), **more}), allow_nan=False)
+        try:
+            with open(self.path, "a", encoding="utf-8") as file:
+                file.write(line + "\n")
+        except OSError as error:
+            if not self.broken:
+                self.tell(f"warning: {self.path} cannot be written ({error.strerror or error}); training goes on")
+            self.broken = True
+
+
+def read_journal(folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield the events of a folder's journal, in order; a line that a crash cut off is passed over."""
+    path = folder / JOURNAL
+    if not path.exists():
+        return
+    with open(path, encoding="utf-8", errors="replace") as file:
+        for line in file:
+            try:
+                found = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(found, dict) and "event" in found:
+                yield found
