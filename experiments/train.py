@@ -143,6 +143,17 @@ class Options:
     """What to do with a seed that turns non-finite, or has a layer without weights: set it aside, or end the run."""
     log: Literal["none", "tensorboard"] = "none"
     """Write TensorBoard's event files into the run's folder, beside the journal of all epochs."""
+    deterministic: bool = False
+    """Have a GPU compute the same bits in every run, for some speed; a CPU does so anyway."""
+    distributed: bool = False
+    """Share the seeds with the other processes of this job; under Slurm, Open MPI or Kubernetes nothing more is needed.
+    --out must be a folder that all of them see."""
+    coordinator: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT", help_behavior_hint="")] = None
+    """Under --distributed: where process 0 runs, and a free port there."""
+    processes: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="")] = None
+    """Under --distributed: how many processes there are."""
+    process: Annotated[int | None, tyro.conf.arg(metavar="I", help_behavior_hint="")] = None
+    """Under --distributed: which one this is, from 0."""
     dry_run: bool = False
     """Print the resolved configuration, counts, memory and time, and stop."""
 
@@ -164,13 +175,18 @@ ELSEWHERE = (
     "fresh",
     "on_bad_seed",
     "log",
+    "deterministic",
+    "distributed",
+    "coordinator",
+    "processes",
+    "process",
     "dry_run",
 )
 
 
 def main(options: Options) -> None:
     # JAX takes seconds to import: --help and bad options need not wait for it.
-    from ssm import data, devices
+    from ssm import data, devices, distributed
     from ssm.config import Config, check_classes, parse_seeds, resolve
     from ssm.keeper import Saving
     from ssm.presets import MODEL_DATA
@@ -179,6 +195,9 @@ def main(options: Options) -> None:
     saving = Saving(every=options.checkpoint_every, minutes=options.checkpoint_minutes)
     if options.group is not None and options.group < 1:
         raise UserError(f"--group must be at least 1; got {options.group}.")
+    if options.deterministic:
+        devices.deterministic()
+    meet_others(options)
     devices.use_host_devices()
     own = MODEL_DATA.get(options.model, ("mnist",))[0]
     overrides = {name: value for name, value in vars(options).items() if name not in ELSEWHERE}
@@ -202,7 +221,8 @@ def main(options: Options) -> None:
     if options.dry_run:
         say_needs(config, dataset, len(seeds), options)
         return
-    train(config, dataset, seeds, options, saving)
+    with distributed.together():
+        train(config, dataset, seeds, options, saving)
 
 
 def say_needs(config, dataset, seeds: int, options: Options) -> None:
@@ -226,8 +246,20 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
+def meet_others(options: Options) -> None:
+    """Under --distributed, meet the job's other processes."""
+    from ssm.distributed import join
+
+    named = {name: getattr(options, name) for name in ("coordinator", "processes", "process")}
+    if options.distributed:
+        join(**named)
+    elif given := next((name for name, value in named.items() if value is not None), None):
+        raise UserError(f"--{given} goes with --distributed.")
+
+
 def train(config, dataset, seeds: list[int], options: Options, saving) -> None:
     from ssm.board import board
+    from ssm.distributed import hosts
     from ssm.run import Conduct, no_watchers, run_seeds
     from ssm.tables import final_table, read_paper, with_config
 
@@ -238,8 +270,12 @@ def train(config, dataset, seeds: list[int], options: Options, saving) -> None:
         on_bad_seed=options.on_bad_seed,
         watchers=board if options.log == "tensorboard" else no_watchers,
         tell=lambda line: print(line, flush=True),
+        hosts=hosts(),
     )
     run = run_seeds(config, dataset, seeds, out=options.out, **ways, conduct=conduct)
+    if conduct.hosts.number > 0:
+        print(f"process {conduct.hosts.number} has finished its seeds; process 0 prints the results")
+        return
     paper = read_paper(Path(__file__).with_name("paper.json"))
     summary = run.summary()
     assert summary is not None  # at least one seed is finished

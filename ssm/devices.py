@@ -13,6 +13,8 @@ import jax
 from ssm.epoch import SeedLoop
 from ssm.errors import UserError
 
+DETERMINISTIC_FLAG = "--xla_gpu_deterministic_ops=true"
+
 
 def use_host_devices(count: int | None = None) -> None:
     """Start JAX with one CPU device per core (or `count`); call it before JAX computes anything.
@@ -28,6 +30,21 @@ def use_host_devices(count: int | None = None) -> None:
         raise UserError(f"JAX finds no device; JAX_PLATFORMS is {asked!r}, unset it or set it to cpu.") from error
 
 
+def deterministic() -> None:
+    """Have a GPU compute the same bits in every run, at some cost of speed; call it before JAX computes anything.
+
+    A CPU does so by itself.  Source: XLA's flag xla_gpu_deterministic_ops.
+    """
+    flags = os.environ.get("XLA_FLAGS", "")
+    if DETERMINISTIC_FLAG not in flags.split():
+        os.environ["XLA_FLAGS"] = f"{flags} {DETERMINISTIC_FLAG}".strip()
+
+
+def is_deterministic() -> bool:
+    """Say whether this process computes the same bits in every run."""
+    return jax.default_backend() == "cpu" or DETERMINISTIC_FLAG in os.environ.get("XLA_FLAGS", "").split()
+
+
 def cores() -> int:
     """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -38,7 +55,7 @@ def available_memory() -> float:
 
     Infinity where nothing says.
     """
-    limit = (jax.devices()[0].memory_stats() or {}).get("bytes_limit")
+    limit = (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit")
     if limit:
         return float(limit)
     found = [math.inf]
@@ -69,6 +86,7 @@ def environment(**more: Any) -> dict[str, Any]:
         "backend": jax.default_backend(),
         "device": devices[0].device_kind,
         "devices": len(devices),
+        "deterministic": is_deterministic(),
         "processor": _processor(),
         "git_commit": _git_commit(),
         **more,

@@ -71,7 +71,7 @@ def estimate(net: Supermask, config: Config, dataset: Dataset, *, group: int, de
     kind = config.model.rstrip("0123456789")
     samples, tested = len(dataset.train_labels) * config.passes, len(dataset.test_labels)
     operations = forward_operations(net, example) * (samples * (1 + BACKWARD[kind]) + tested)
-    rate = _rate(config.batch_size, jax.devices()[:devices])
+    rate = _rate(config.batch_size, jax.local_devices()[:devices])
     memory = memory_needed(net, config, dataset, devices=devices, loop=loop)
     return Estimate(count_masked(net, example), memory(group), OVERHEAD[config.model] * operations / rate)
 

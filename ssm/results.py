@@ -5,6 +5,7 @@
     NAME/history.csv        long format, one row per seed and epoch
     NAME/summary.json       the statistics, and the list of the finished seeds: written last
     NAME/masks/seed-0003.npz
+    NAME/parts/...          seeds that other processes of a distributed run have finished, until they are added
 
 A seed is finished once summary.json names it. Whatever else a crash leaves behind is dropped on reopening.
 Shares are 0..1 in every file; per cent is for printing.
@@ -16,7 +17,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,8 @@ from ssm.history import Row, read_history, write_history
 from ssm.lock import HOLDER, LOCK
 from ssm.maskfile import save_masks
 from ssm.statistics import interval
+
+PARTS = "parts"
 
 
 def config_hash(config: Mapping[str, Any]) -> str:
@@ -115,6 +118,32 @@ class Run:
             summary = self._summarise(before, new, rows)
             write_json(self.folder / "summary.json", summary)
         return plain(summary)
+
+    def add_part(
+        self,
+        *,
+        history_rows: Sequence[Mapping[str, Any]],
+        finals: Sequence[Mapping[str, Any]],
+        masks: Mapping[int, Mapping[str, np.ndarray]],
+    ) -> None:
+        """Write finished seeds beside the run, for the one process that adds them (`add_parts`); as `add_seeds`."""
+        for seed, layers in masks.items():
+            save_masks(mask_path(self.folder, seed), layers)
+        part = {"environment": self.environment, "weights": self.weights, "history": history_rows, "finals": finals}
+        name = "-".join(str(final["seed"]) for final in finals)
+        write_json(self.folder / PARTS / f"{hashlib.sha256(name.encode()).hexdigest()[:12]}.json", part)
+
+    def add_parts(self) -> None:
+        """Add what other processes have finished, and remove their parts; raises as `add_seeds` does."""
+        for path in sorted((self.folder / PARTS).glob("*.json")):
+            part = read_json(path)
+            try:
+                own = replace(self, environment=part["environment"], weights=part["weights"])
+                finals = [{**final, **_figures(final)} for final in part["finals"]]
+                own.add_seeds(history_rows=part["history"], finals=finals)
+            except (KeyError, TypeError) as error:
+                raise UserError(f"{path} is damaged: not a part of a run ({error!r})") from error
+            path.unlink()
 
     def _history(self) -> list[Row]:
         path = self.folder / "history.csv"
@@ -263,6 +292,12 @@ def read_summary(folder: str | os.PathLike[str]) -> dict[str, Any]:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UserError(f"{path} is damaged: not the summary of a run ({error!r})") from error
     return summary
+
+
+def _figures(final: Mapping[str, Any]) -> dict[str, float]:
+    """Return the figures of a part's final entry; JSON has no word for one that is not finite."""
+    names = ("test_accuracy", "remaining_weights")
+    return {name: float("nan") if final[name] is None else final[name] for name in names}
 
 
 def _finished(summary: Mapping[str, Any] | None) -> list[int]:

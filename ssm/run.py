@@ -1,8 +1,9 @@
 """A whole run: the seeds that are missing, group by group, each group saved as it ends."""
 
 import dataclasses
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,12 +17,13 @@ from ssm.config import Config
 from ssm.convolution import Form
 from ssm.data import Dataset
 from ssm.devices import available_memory, environment, seed_loop
+from ssm.distributed import Hosts, agreed
 from ssm.epoch import SeedLoop
 from ssm.errors import UserError
 from ssm.estimate import count_masked, fitting_group, memory_needed
-from ssm.files import read_json
+from ssm.files import plain, read_json
 from ssm.firstbatch import first_batch, remark
-from ssm.interrupts import Interrupted, watched
+from ssm.interrupts import Interrupted, Interrupts, watched
 from ssm.journal import Journal
 from ssm.keeper import Saving, keeper
 from ssm.lock import held
@@ -31,6 +33,7 @@ from ssm.train import Member, OnBadSeed, Outcome, Progress, Trainer, as_result, 
 
 MATMUL_PRECISION = "highest"  # float32 must mean float32: by default a GPU's products would be TF32
 MEMORY_SHARE = 0.8  # of what is there: the estimate may be a quarter too low
+WAIT_SECONDS = 0.5  # between two looks at what other processes have finished
 CPU_GROUP = 5  # seeds per device: a group that is lost to a crash costs minutes, and small groups cost no speed
 
 
@@ -52,7 +55,7 @@ def fitting_plan(
 
     A `group` that the user asks for is not made smaller.
     """
-    planned, devices = plan(seeds, len(jax.devices()), group)
+    planned, devices = plan(seeds, len(jax.local_devices()), group)
     if group is None:
         net = build(config, classes=dataset.classes)
         needed = memory_needed(net, config, dataset, devices=devices, loop=loop or seed_loop(config.model))
@@ -85,6 +88,7 @@ class Conduct:
     on_bad_seed: see `train_members`.
     watchers: makes one more report from the folder, TensorBoard's, say.
     tell: is given what is worth knowing, a line at a time.
+    hosts: which of the processes that share the run's seeds this one is.
     """
 
     saving: Saving = field(default_factory=Saving)
@@ -92,6 +96,7 @@ class Conduct:
     on_bad_seed: OnBadSeed = "quarantine"
     watchers: Callable[[Path], AbstractContextManager[Report]] = no_watchers
     tell: Callable[[str], None] = lambda line: None
+    hosts: Hosts = field(default_factory=Hosts)
 
 
 def run_seeds(
@@ -120,21 +125,47 @@ def run_seeds(
         matmul_precision=MATMUL_PRECISION,
         data=dataset.fingerprint(),
     )
-    with held(Path(out) / run_name(config.as_dict())) as folder:
+    folder = Path(out) / run_name(config.as_dict())
+    run = Run(folder=folder, config=plain(config.as_dict()), environment=where, source=dataset.source, weights=None)
+
+    def opened() -> list[int]:
+        """Open the folder, as one process of all does, and return the seeds that it lacks."""
+        stack.enter_context(held(folder))
         if conduct.fresh:
             clear(folder)
-        run = open_run(out, config=config.as_dict(), environment=where, source=dataset.source)
+        open_run(out, config=config.as_dict(), environment=where, source=dataset.source)
+        run.add_parts()
         _check_data(run, where["data"])
         finished = set(run.finished_seeds())
-        members = [(config, seed) for seed in dict.fromkeys(seeds) if seed not in finished]
-        if members:
-            group, devices = fitting_plan(config, dataset, len(members), group=group, loop=loop)
-            devices_ = jax.devices()[:devices]
-            trainer = make_trainer(config, dataset, devices=devices_, loop=loop, form=form, resumable=True)
+        return [seed for seed in dict.fromkeys(seeds) if seed not in finished]
+
+    with ExitStack() as stack:
+        missing = agreed(conduct.hosts, opened)
+        if missing:
             example = jnp.zeros((1, *dataset.train_images.shape[1:]))
-            run = dataclasses.replace(run, weights=count_masked(trainer.net, example))
-            train_groups(trainer, members, {run.folder.name: run}, folder, group, where["data"], conduct)
+            run = dataclasses.replace(run, weights=count_masked(build(config, classes=dataset.classes), example))
+            own = conduct.hosts.share(missing)
+            group, devices = fitting_plan(config, dataset, max(len(own), 1), group=group, loop=loop)
+            devices_ = jax.local_devices()[:devices]
+            trainer = make_trainer(config, dataset, devices=devices_, loop=loop, form=form, resumable=True)
+            with watched("the running epoch is finished and saved first; once more: stop at once") as interrupts:
+                members = [(config, seed) for seed in own]
+                train_groups(trainer, members, {folder.name: run}, folder, group, where["data"], conduct, interrupts)
+                _await_others(run, missing, conduct.hosts, interrupts)
+            if conduct.hosts.number == 0:
+                finished = [member_key(run.config, seed) for seed in run.finished_seeds()]
+                checkpoint.remove_finished(folder / checkpoint.FOLDER, finished)
     return run
+
+
+def _await_others(run: Run, seeds: Sequence[int], hosts: Hosts, interrupts: Interrupts) -> None:
+    """Return when all processes have finished the seeds; the first one adds what the others bring."""
+    while not set(seeds) <= set(run.finished_seeds()):
+        if hosts.number == 0:
+            run.add_parts()
+        if interrupts.caught is not None:
+            raise Interrupted(interrupts.caught, "stopped while other processes train")
+        time.sleep(WAIT_SECONDS)
 
 
 def train_groups(
@@ -145,12 +176,15 @@ def train_groups(
     group: int,
     identity: str,
     conduct: Conduct,
+    interrupts: Interrupts,
 ) -> None:
     """Train members in groups, from their checkpoints if there are any, and add each group to its runs as it ends.
 
     `runs` are the members' by folder name; checkpoints (of data with the fingerprint `identity`) and the journal are
     kept in `folder`, which the caller holds.  Raises as `run_seeds` does.
     """
+    if not members:
+        return
     journal, store = Journal(folder, conduct.tell), folder / checkpoint.FOLDER
     groups = resumed_groups(members, checkpoint.newest(store, identity, conduct.tell), group)
     with jax.default_matmul_precision(MATMUL_PRECISION):
@@ -161,7 +195,6 @@ def train_groups(
     with (
         reporter(total=total, epochs=epochs) as progress,
         conduct.watchers(folder) as watcher,
-        watched("the running epoch is finished and saved first; once more: stop at once") as interrupts,
         jax.default_matmul_precision(MATMUL_PRECISION),
     ):
 
@@ -177,7 +210,7 @@ def train_groups(
             outcomes = train_members(
                 trainer, part, report, begin=begin, after_epoch=keep, on_bad_seed=conduct.on_bad_seed
             )
-            _add(runs, part, outcomes)
+            _add(runs, part, outcomes, conduct.hosts)
             finished = [member_key(run.config, seed) for run in runs.values() for seed in run.finished_seeds()]
             checkpoint.remove_finished(store, finished)
             if interrupts.caught is not None and number < len(groups):
@@ -187,14 +220,15 @@ def train_groups(
     journal("end")
 
 
-def _add(runs: Mapping[str, Run], members: Sequence[Member], outcomes: Sequence[Outcome]) -> None:
+def _add(runs: Mapping[str, Run], members: Sequence[Member], outcomes: Sequence[Outcome], hosts: Hosts) -> None:
     for name, run in runs.items():
         own = [one for (config, _), one in zip(members, outcomes, strict=True) if run_name(config.as_dict()) == name]
         if not own:
             continue
         result = as_result(own)
         try:
-            run.add_seeds(history_rows=result.history, finals=result.finals, masks=result.masks)
+            add = run.add_seeds if hosts.number == 0 else run.add_part
+            add(history_rows=result.history, finals=result.finals, masks=result.masks)
         except OSError as error:  # a full disk, say: what was saved before stands
             where = f"{run.folder} cannot be written: {error.strerror or error}"
             raise UserError(f"{where}; what was saved before stands: make room, and give the same command") from error

@@ -100,7 +100,7 @@ def make_trainer(
     `loop` says how a device runs its seeds (`ssm.devices.seed_loop` by default); `form`, that of the convolutions.
     `resumable` is for those who take snapshots: frozen weights are then hashed as training starts.
     """
-    devices = list(devices or jax.devices())
+    devices = list(devices or jax.local_devices())
     net = build.build(config, classes=dataset.classes, form=form)
     train = build.split(dataset.train_images, dataset.train_labels)
     test = build.split(dataset.test_images, dataset.test_labels)
