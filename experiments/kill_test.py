@@ -8,6 +8,7 @@ it is killed with SIGKILL, and every fourth time as it writes.  Prints a line a 
 """
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -110,6 +111,9 @@ def one_run(number: int, folder: Path, options: Options) -> tuple[bool, str]:
 
 def main(options: Options) -> None:
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
+        # All runs compile the same programs.
+        os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(folder) / "compiled"))
+        os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
         same = 0
         results = pool.map(lambda number: one_run(number, Path(folder), options), range(options.runs))
         for number, (good, text) in enumerate(results):

@@ -100,7 +100,9 @@ class Run:
             figures = final["test_accuracy"], final["remaining_weights"]
             if final.get("failed_epoch") is None and not np.isfinite(figures).all():
                 raise ValueError(f"seed {final['seed']} is not marked as failed, but has figures {figures}")
+        self.folder.mkdir(parents=True, exist_ok=True)  # it may have been removed under a long run
         with _locked(self.folder):
+            _check_config(self.folder / "config.json", self.config)
             before = self.summary()
             known = set(_finished(before))
             new = {int(final["seed"]): final for final in finals if int(final["seed"]) not in known}
@@ -229,7 +231,7 @@ def open_run(
         folder.mkdir(parents=True, exist_ok=True)
         with _locked(folder):
             _check_config(folder / "config.json", run.config)
-            for litter in [*folder.glob(".*.tmp"), *folder.glob("masks/.*.tmp")]:
+            for litter in [*folder.rglob(".*.tmp")]:
                 litter.unlink()
             finished = set(run.finished_seeds())
             rows = run._history()

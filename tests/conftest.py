@@ -1,12 +1,32 @@
-"""What all tests share: eight host devices, which must be asked for before JAX starts, and small made data."""
+"""What all tests share: eight host devices, which must be asked for before JAX starts, and small made data.
 
+Programs compiled in one test are used by the others, and by the processes that tests start: most are small, and
+compiling them takes longer than running them.
+"""
+
+import atexit
+import os
+import shutil
+import tempfile
+
+import jax
 import numpy as np
 import pytest
 
 from ssm.data import Dataset
 from ssm.devices import use_host_devices
 
+CACHE = "JAX_COMPILATION_CACHE_DIR"
+LEAST = "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"
+
 use_host_devices(8)
+if CACHE not in os.environ:  # workers and subprocesses have it from the first process
+    os.environ[CACHE] = tempfile.mkdtemp(prefix="ssm-tests-")
+    os.chmod(os.environ[CACHE], 0o777)  # one test acts as another user
+    os.environ[LEAST] = "0.1"
+    atexit.register(shutil.rmtree, os.environ[CACHE], ignore_errors=True)
+    jax.config.update(CACHE.lower(), os.environ[CACHE])
+    jax.config.update(LEAST.lower(), float(os.environ[LEAST]))
 
 
 def noisy_classes(shape: tuple[int, int, int], train: int, test: int) -> Dataset:

@@ -1,0 +1,140 @@
+"""Long runs as a user has them: stopped by signals, killed, and shared by processes."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ssm.history import read_history
+from ssm.journal import read_journal
+from ssm.maskfile import load_masks
+from ssm.results import read_summary
+from tests.experiments.test_train_cli import ROOT, Place
+
+RECIPE = ("--model=fcn", "--dataset=mnist5k", "--width=0.1", "--epochs=5000")
+
+
+def start(*arguments):
+    """Start train.py; what it prints on either stream comes together."""
+    return subprocess.Popen(
+        [sys.executable, "-u", ROOT / "experiments" / "train.py", *RECIPE, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+
+
+def read_to(process, text):
+    """Read what a process prints up to a line with a text."""
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if text in line:
+            return "".join(lines)
+    raise AssertionError("".join(lines))
+
+
+def epochs_of(out):
+    return [event for folder in out.iterdir() for event in read_journal(folder) if event["event"] == "epoch"]
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_saves_the_epoch_and_says_how_to_go_on(tmp_path, number, status):
+    process = start("--seeds=1", f"--out={tmp_path}")
+    read_to(process, "epoch 1/5000")
+    process.send_signal(number)
+    printed = process.communicate(timeout=60)[0]
+    assert process.returncode == status, printed
+    assert f"{number.name}: the running epoch is finished and saved first" in printed
+    (epoch,) = re.findall(rf"train.py: stopped by {number.name}, saved after epoch (\d+)", printed)
+    (command,) = re.findall(r"To go on: python (.*)", printed)
+    assert command.endswith(f"{' '.join(RECIPE)} --seeds=1 --out={tmp_path}")
+    assert len(epochs_of(tmp_path)) == int(epoch)
+    again = start("--seeds=1", f"--out={tmp_path}")
+    read_to(again, f"going on with 1 seed(s) after epoch {epoch}")
+    again.kill()
+    again.communicate()
+
+
+def test_killed_runs_end_bit_identical(tmp_path):
+    place = Place(tmp_path, tmp_path)
+    done = place.program("kill_test.py", "--runs=2", "--kills=2", "--epochs=12")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1] == "2 of 2 runs end bit-identical"
+
+
+@pytest.fixture
+def coordinator():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{free.getsockname()[1]}"
+
+
+def both(coordinator, *arguments):
+    shared = ("--distributed", f"--coordinator={coordinator}", "--processes=2", *arguments)
+    return [start(*shared, f"--process={number}") for number in (0, 1)]
+
+
+def content(out):
+    (folder,) = Path(out).iterdir()
+    rows = [{**row, "seconds": 0} for row in read_history(folder / "history.csv")]
+    masks = [
+        {name: mask.tobytes() for name, mask in load_masks(path).items()} for path in sorted(folder.glob("masks/*"))
+    ]
+    return rows, masks, read_summary(folder)["test_accuracy"]
+
+
+def test_two_processes_share_the_seeds_of_a_run(tmp_path, coordinator):
+    short = ("--seeds=3", "--epochs=3")
+    processes = both(coordinator, *short, f"--out={tmp_path / 'two'}")
+    printed = [process.communicate(timeout=120)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], printed
+    assert "3 seeds, 3 epochs" in printed[0] and "process 1 has finished its seeds" in printed[1]
+    alone = start(*short, f"--out={tmp_path / 'one'}")
+    alone.communicate(timeout=120)
+    assert content(tmp_path / "two") == content(tmp_path / "one")
+    assert not list(tmp_path.glob("two/*/parts/*")) and not list(tmp_path.glob("two/*/checkpoints/*"))
+
+
+@pytest.mark.parametrize("dies", [0, 1])
+def test_when_one_process_dies_the_others_end_within_a_minute_and_a_new_start_goes_on(tmp_path, coordinator, dies):
+    shared = ("--seeds=2", "--checkpoint-every=1", f"--out={tmp_path}")
+    processes = both(coordinator, *shared)
+    for process in processes:
+        read_to(process, "epoch 1/5000")
+    processes[dies].kill()
+    started = time.monotonic()
+    printed = processes[1 - dies].communicate(timeout=60)[0]
+    assert time.monotonic() - started < 60 and processes[1 - dies].returncode != 0
+    assert "This most likely indicates that another task died" in printed
+    processes[dies].communicate()
+    again = start(*shared)
+    read_to(again, "going on with 1 seed(s) after epoch")
+    again.kill()
+    again.communicate()
+
+
+def test_a_signal_to_both_processes_saves_both(tmp_path, coordinator):
+    processes = both(coordinator, "--seeds=2", f"--out={tmp_path}")
+    for process in processes:
+        read_to(process, "epoch 1/5000")
+    for process in processes:
+        process.send_signal(signal.SIGTERM)
+    printed = [process.communicate(timeout=60)[0] for process in processes]
+    assert [process.returncode for process in processes] == [143, 143], printed
+    assert len(list(tmp_path.glob("*/checkpoints/*.ckpt"))) == 2
+
+
+def test_an_error_of_process_0_ends_both_and_is_said(tmp_path, coordinator):
+    (tmp_path / "file").write_text("")
+    processes = both(coordinator, "--seeds=2", f"--out={tmp_path / 'file'}")
+    printed = [process.communicate(timeout=60)[0] for process in processes]
+    assert [process.returncode for process in processes] == [2, 2], printed
+    assert "cannot be written" in printed[0] and "process 0 can't begin; its message says why" in printed[1]
