@@ -5,214 +5,21 @@
 - python experiments/train.py --model=conv4 --seeds=1 --preset=paper --dry-run
 """
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
 
-import tyro
+from options import Options, conduct, configured, prepare
 
-from ssm.errors import UserError
 from ssm.program import run_program
-
-HINT = "(default: the preset's)"
-Whole = Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint=HINT)]
-Number = Annotated[float | None, tyro.conf.arg(metavar="X", help_behavior_hint=HINT)]
-Text = Annotated[str | None, tyro.conf.arg(metavar="RULE", help_behavior_hint=HINT)]
-
-
-def _choice(*names: str, hint: str = HINT):
-    return tyro.conf.arg(metavar="{" + ",".join(names) + "}", help_behavior_hint=hint)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """Train many seeds of one configuration.  What is not given comes from the preset; a run that is there already
-    is completed, never repeated."""
-
-    model: Annotated[str, tyro.conf.arg(metavar="NAME")] = "fcn"
-    """Network: fcn, conv2, conv4, conv6, conv8, resnet20, resnet56 or resnet110."""
-    method: Literal["signed", "binary", "baseline"] = "signed"
-    """Signed Supermask, binary Supermask, or the dense net with trained weights."""
-    init: Annotated[
-        Literal["elus", "he", "xavier", "elu", "paper_formula"] | None,
-        _choice("elus", "he", "xavier", "elu", "paper_formula"),
-    ] = None
-    """Scale of the frozen weights: elus, for the baseline elu, unless it is said here."""
-    preset: Literal["default", "paper", "code", "sinn1", "sinn2"] = "default"
-    """Recipe: what works best, the paper's, its program's, or its sparser SiNN 1 and 2 (signed; fcn and Conv nets)."""
-    dataset: str = "auto"
-    """mnist, fashion_mnist, mnist5k (fcn), cifar10, cifar100 (the others), tfds:NAME; auto takes the model's own set if
-    it can be had within 15 s, else mnist5k for mnist."""
-    classes: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(default: the data set's)")] = None
-    """Outputs of the net: an error unless the data set has as many classes."""
-    data_dir: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None
-    """Folder with the data set's files (default: SSM_DATA_DIR, then the usual places, then a download)."""
-    seeds: str = "5"
-    """How many (50 is seeds 0 to 49), a range (10:20), or a list (3,7)."""
-    width: Number = None
-    """Factor on the sizes of all layers but the last."""
-    projections: Whole = None
-    """Projection blocks in each stage of a ResNet: 1, or 2 for resnet110 (its masked net in the paper has 2)."""
-    batch_norm: Annotated[
-        Literal["frozen", "statistics", "affine"] | None, _choice("frozen", "statistics", "affine")
-    ] = None
-    """Of a ResNet: divide by a constant, normalise by the batch, or that with trained scale and offset (rows "BN")."""
-    stem_affine: Annotated[bool | None, _choice("True", "False")] = None
-    """Under --batch-norm=frozen, whether the first layer's scale and offset are trained nevertheless."""
-    epochs: Whole = None
-    """Epochs at most; a plateau schedule may end sooner."""
-    passes: Whole = None
-    """Passes over the data that make an epoch."""
-    batch_size: Whole = None
-    """Images per step."""
-    augment: Annotated[
-        Literal["none", "crop_flip", "crop_flip_standardize"] | None,
-        _choice("none", "crop_flip", "crop_flip_standardize"),
-    ] = None
-    """Training images as they are, padded by 4, cropped and flipped at random, or standardised once more after that."""
-    learning_rate: Number = None
-    """Learning rate at the start."""
-    weight_decay: Number = None
-    """Weight decay at the start; it follows the learning rate's schedule."""
-    decay: Annotated[Literal["decoupled", "coupled"] | None, _choice("decoupled", "coupled")] = None
-    """Whether weight decay is independent of the learning rate (as in the authors' program) or part of the gradient."""
-    schedule: Annotated[
-        Literal["exponential", "plateau", "authors_plateau"] | None,
-        _choice("exponential", "plateau", "authors_plateau"),
-    ] = None
-    """How rates fall: with time, or once the training loss no longer does, by the usual rule or the authors'."""
-    decay_rate: Number = None
-    """Exponential: factor of learning rate and weight decay per --decay-epochs."""
-    decay_epochs: Number = None
-    """Exponential: epochs per --decay-rate."""
-    staircase: Annotated[bool | None, _choice("True", "False")] = None
-    """Exponential: whether the rates fall in steps."""
-    patience: Whole = None
-    """Plateau: epochs without a better training loss before the rates are reduced."""
-    plateau_factor: Number = None
-    """Plateau: factor of a reduction."""
-    cooldown: Whole = None
-    """Plateau: epochs after a reduction in which none are counted."""
-    min_delta: Number = None
-    """Plateau: how much lower a loss must be to be better."""
-    reductions: Whole = None
-    """Plateau: training stops after so many reductions; 0: it does not."""
-    momentum: Number = None
-    """Momentum."""
-    nesterov: Annotated[bool | None, _choice("True", "False")] = None
-    """Whether momentum is Nesterov's."""
-    threshold: Text = None
-    """Rule of the thresholds: absolute:0.01, fraction_of_max:0.4 or quantile:0.25 (density at the start)."""
-    weight_distribution: Annotated[
-        Literal["signed_constant", "uniform", "normal"] | None, _choice("signed_constant", "uniform", "normal")
-    ] = None
-    """Distribution of the frozen (or, for the baseline, first) weights."""
-    factor: Number = None
-    """Factor on the He scale, for --init=elus (sqrt(3) for the fcn, sqrt(1.5) for the others) and he (1)."""
-    p0: Number = None
-    """Hidden share that --init=paper_formula assumes."""
-    score_scale: Annotated[Literal["elus", "he", "xavier", "elu"] | None, _choice("elus", "he", "xavier", "elu")] = None
-    """Scale of the scores at the start."""
-    score_distribution: Annotated[
-        Literal["signed_constant", "uniform", "normal"] | None, _choice("signed_constant", "uniform", "normal")
-    ] = None
-    """Distribution of the scores at the start."""
-    loss: Annotated[Literal["log_softmax", "clipped"] | None, _choice("log_softmax", "clipped")] = None
-    """Plain cross-entropy, or the authors' form clipped at 1e-7."""
-    order: Annotated[Literal["reshuffle", "fixed"] | None, _choice("reshuffle", "fixed")] = None
-    """A new order of the data for each seed and epoch, or one fixed order for all."""
-    precision: Annotated[Literal["float32", "bfloat16"] | None, _choice("float32", "bfloat16")] = None
-    """Operands of matrix products; sums, scores and updates are float32 always."""
-    out: Path = Path("runs")
-    """Folder of the runs."""
-    group: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(default: by backend)")] = None
-    """Seeds trained and saved together: all, or on a CPU five per core.  The numbers don't depend on it."""
-    seed_loop: Annotated[Literal["map", "vmap"] | None, _choice("map", "vmap", hint="(default: by backend)")] = None
-    """How a device runs its seeds: one after another (on a CPU), or vectorised."""
-    convolutions: Literal["auto", "xla", "columns", "winograd"] = "auto"
-    """Form of 3 x 3 convolutions: the fastest measured, XLA's own, patches times kernel, or Winograd's."""
-    checkpoint_every: Annotated[
-        int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(default: by time alone)")
-    ] = None
-    """Save seeds in training after every so many epochs; the same command goes on from there after a crash."""
-    checkpoint_minutes: Annotated[float, tyro.conf.arg(metavar="X")] = 5.0
-    """Save them after an epoch, too, when so many minutes have passed since the last time; 0: never."""
-    fresh: bool = False
-    """Start over: remove the results and checkpoints that the run's folder holds."""
-    on_bad_seed: Literal["quarantine", "stop"] = "quarantine"
-    """What to do with a seed that turns non-finite, or has a layer without weights: set it aside, or end the run."""
-    log: Literal["none", "tensorboard"] = "none"
-    """Write TensorBoard's event files into the run's folder, beside the journal of all epochs."""
-    deterministic: bool = False
-    """Have a GPU compute the same bits in every run, for some speed; a CPU does so anyway."""
-    distributed: bool = False
-    """Share the seeds with the other processes of this job; under Slurm, Open MPI or Kubernetes nothing more is needed.
-    --out must be a folder that all of them see."""
-    coordinator: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT", help_behavior_hint="")] = None
-    """Under --distributed: where process 0 runs, and a free port there."""
-    processes: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="")] = None
-    """Under --distributed: how many processes there are."""
-    process: Annotated[int | None, tyro.conf.arg(metavar="I", help_behavior_hint="")] = None
-    """Under --distributed: which one this is, from 0."""
-    dry_run: bool = False
-    """Print the resolved configuration, counts, memory and time, and stop."""
-
-
-ELSEWHERE = (
-    "model",
-    "method",
-    "preset",
-    "dataset",
-    "classes",
-    "data_dir",
-    "seeds",
-    "out",
-    "group",
-    "seed_loop",
-    "convolutions",
-    "checkpoint_every",
-    "checkpoint_minutes",
-    "fresh",
-    "on_bad_seed",
-    "log",
-    "deterministic",
-    "distributed",
-    "coordinator",
-    "processes",
-    "process",
-    "dry_run",
-)
 
 
 def main(options: Options) -> None:
-    # JAX takes seconds to import: --help and bad options need not wait for it.
-    from ssm import data, devices, distributed
-    from ssm.config import Config, check_classes, parse_seeds, resolve
-    from ssm.keeper import Saving
-    from ssm.presets import MODEL_DATA
+    from ssm.config import parse_seeds
 
     seeds = parse_seeds(options.seeds)
-    saving = Saving(every=options.checkpoint_every, minutes=options.checkpoint_minutes)
-    if options.group is not None and options.group < 1:
-        raise UserError(f"--group must be at least 1; got {options.group}.")
-    if options.deterministic:
-        devices.deterministic()
-    meet_others(options)
-    devices.use_host_devices()
-    own = MODEL_DATA.get(options.model, ("mnist",))[0]
-    overrides = {name: value for name, value in vars(options).items() if name not in ELSEWHERE}
+    prepare(options)
+    from ssm import distributed
 
-    def settings(dataset: str, samples: int) -> Config:
-        named = {"model": options.model, "method": options.method, "preset": options.preset}
-        return resolve(**named, dataset=dataset, samples=samples, overrides=overrides)
-
-    # What can't work on any data is said at once, not after a download.
-    wanted = own if options.dataset == "auto" else options.dataset
-    settings(wanted, samples=2**31)
-    check_classes(options.classes, dataset=wanted)
-    dataset = data.load(options.dataset, data_dir=options.data_dir, preferred=own)
-    config = settings(dataset.name, len(dataset.train_labels))
-    check_classes(options.classes, dataset=dataset.name, found=dataset.classes)
+    config, dataset = configured(options)
     print(f"data: {dataset.source}")
     print(
         "configuration: " + ", ".join(f"{name}={value}" for name, value in config.as_dict().items()),
@@ -222,7 +29,7 @@ def main(options: Options) -> None:
         say_needs(config, dataset, len(seeds), options)
         return
     with distributed.together():
-        train(config, dataset, seeds, options, saving)
+        train(config, dataset, seeds, options)
 
 
 def say_needs(config, dataset, seeds: int, options: Options) -> None:
@@ -246,35 +53,15 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def meet_others(options: Options) -> None:
-    """Under --distributed, meet the job's other processes."""
-    from ssm.distributed import join
-
-    named = {name: getattr(options, name) for name in ("coordinator", "processes", "process")}
-    if options.distributed:
-        join(**named)
-    elif given := next((name for name, value in named.items() if value is not None), None):
-        raise UserError(f"--{given} goes with --distributed.")
-
-
-def train(config, dataset, seeds: list[int], options: Options, saving) -> None:
-    from ssm.board import board
-    from ssm.distributed import hosts
-    from ssm.run import Conduct, no_watchers, run_seeds
+def train(config, dataset, seeds: list[int], options: Options) -> None:
+    from ssm.run import run_seeds
     from ssm.tables import final_table, read_paper, with_config
 
     ways = {"group": options.group, "loop": options.seed_loop, "form": options.convolutions}
-    conduct = Conduct(
-        saving=saving,
-        fresh=options.fresh,
-        on_bad_seed=options.on_bad_seed,
-        watchers=board if options.log == "tensorboard" else no_watchers,
-        tell=lambda line: print(line, flush=True),
-        hosts=hosts(),
-    )
-    run = run_seeds(config, dataset, seeds, out=options.out, **ways, conduct=conduct)
-    if conduct.hosts.number > 0:
-        print(f"process {conduct.hosts.number} has finished its seeds; process 0 prints the results")
+    how = conduct(options)
+    run = run_seeds(config, dataset, seeds, out=options.out, **ways, conduct=how)
+    if how.hosts.number > 0:
+        print(f"process {how.hosts.number} has finished its seeds; process 0 prints the results")
         return
     paper = read_paper(Path(__file__).with_name("paper.json"))
     summary = run.summary()

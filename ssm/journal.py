@@ -1,7 +1,8 @@
 """A run's journal: one JSON object a line, written as it happens, so that a crash leaves all that came before.
 
-`{"event": "epoch", "time": ..., "seed": 3, "epoch": 7, "test_accuracy": ..., ...}`; other events are `start` (the seeds
-to train and the epochs), `bad_seed`, `checkpoint`, `interrupted` and `end`.  After a resume the epochs since the last
+`{"event": "epoch", "time": ..., "process": 0, "run": ..., "seed": 3, "epoch": 7, "test_accuracy": ..., ...}` for each
+seed and epoch.  Other events are `start` (how many seeds, and the epochs that they have still to go, in all), `saved`
+(seeds finished), `bad_seed`, `checkpoint`, `interrupted`, `error` and `end`.  After a resume the epochs since the last
 checkpoint come again: of two lines for one seed and epoch the later one counts.
 """
 
@@ -21,8 +22,8 @@ JOURNAL = "journal.jsonl"
 class Journal:
     """Appends lines to a folder's journal; if it can't be written, that is told once and training goes on."""
 
-    def __init__(self, folder: Path, tell: Callable[[str], None]) -> None:
-        self.path, self.tell, self.broken = folder / JOURNAL, tell, False
+    def __init__(self, folder: Path, tell: Callable[[str], None], process: int = 0) -> None:
+        self.path, self.tell, self.process, self.broken = folder / JOURNAL, tell, process, False
         # What a crash cut off must not take the next line with it.
         with suppress(OSError), open(self.path, "r+b") as file:
             if file.seek(0, os.SEEK_END) and (file.seek(-1, os.SEEK_END), file.read(1))[1] != b"\n":
@@ -30,7 +31,9 @@ class Journal:
 
     def __call__(self, event: str, **more: Any) -> None:
         """Append an event with the time in seconds since 1970."""
-        line = json.dumps(plain({"event": event, "time": time.time(), **more}), allow_nan=False)
+        line = json.dumps(
+            plain({"event": event, "time": time.time(), "process": self.process, **more}), allow_nan=False
+        )
         try:
             with open(self.path, "a", encoding="utf-8") as file:
                 file.write(line + "\n")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -33,6 +34,7 @@ from ssm.train import Member, OnBadSeed, Outcome, Progress, Trainer, as_result, 
 
 MATMUL_PRECISION = "highest"  # float32 must mean float32: by default a GPU's products would be TF32
 MEMORY_SHARE = 0.8  # of what is there: the estimate may be a quarter too low
+GRACE = "the running epoch is finished and saved first; once more: stop at once"
 WAIT_SECONDS = 0.5  # between two looks at what other processes have finished
 CPU_GROUP = 5  # seeds per device: a group that is lost to a crash costs minutes, and small groups cost no speed
 
@@ -49,13 +51,19 @@ def plan(seeds: int, devices: int, group: int | None = None) -> tuple[int, int]:
 
 
 def fitting_plan(
-    config: Config, dataset: Dataset, seeds: int, *, group: int | None = None, loop: SeedLoop | None = None
+    config: Config,
+    dataset: Dataset,
+    seeds: int,
+    *,
+    group: int | None = None,
+    loop: SeedLoop | None = None,
+    together: bool = False,
 ) -> tuple[int, int]:
     """Return `plan` for all devices, with fewer seeds together where memory has no room for them.
 
-    A `group` that the user asks for is not made smaller.
+    A `group` that the user asks for is not made smaller; `together` plans for all seeds at once on any backend.
     """
-    planned, devices = plan(seeds, len(jax.local_devices()), group)
+    planned, devices = plan(seeds, len(jax.local_devices()), group or (seeds if together else None))
     if group is None:
         net = build(config, classes=dataset.classes)
         needed = memory_needed(net, config, dataset, devices=devices, loop=loop or seed_loop(config.model))
@@ -63,7 +71,7 @@ def fitting_plan(
     return planned, min(planned, devices)
 
 
-def _check_data(run: Run, fingerprint: str) -> None:
+def check_data(run: Run, fingerprint: str) -> None:
     """Raise UserError if the run's seeds were trained on other data of the same name, the user's own files, say."""
     for entry in read_json(run.folder / "environment.json"):
         if entry["environment"].get("data", fingerprint) != fingerprint:
@@ -99,6 +107,17 @@ class Conduct:
     hosts: Hosts = field(default_factory=Hosts)
 
 
+def how_run(config: Config, dataset: Dataset, loop: SeedLoop, form: Form) -> dict[str, Any]:
+    """Return what is recorded beside a run's numbers: versions, devices, how it is computed, and the data's hash."""
+    return environment(
+        precision=config.precision,
+        seed_loop=loop,
+        convolutions=form,
+        matmul_precision=MATMUL_PRECISION,
+        data=dataset.fingerprint(),
+    )
+
+
 def run_seeds(
     config: Config,
     dataset: Dataset,
@@ -118,13 +137,7 @@ def run_seeds(
     after Ctrl-C or SIGTERM, once the running epoch is saved.
     """
     conduct, loop = conduct or Conduct(), loop or seed_loop(config.model)
-    where = environment(
-        precision=config.precision,
-        seed_loop=loop,
-        convolutions=form,
-        matmul_precision=MATMUL_PRECISION,
-        data=dataset.fingerprint(),
-    )
+    where = how_run(config, dataset, loop, form)
     folder = Path(out) / run_name(config.as_dict())
     run = Run(folder=folder, config=plain(config.as_dict()), environment=where, source=dataset.source, weights=None)
 
@@ -135,7 +148,7 @@ def run_seeds(
             clear(folder)
         open_run(out, config=config.as_dict(), environment=where, source=dataset.source)
         run.add_parts()
-        _check_data(run, where["data"])
+        check_data(run, where["data"])
         finished = set(run.finished_seeds())
         return [seed for seed in dict.fromkeys(seeds) if seed not in finished]
 
@@ -148,7 +161,7 @@ def run_seeds(
             group, devices = fitting_plan(config, dataset, max(len(own), 1), group=group, loop=loop)
             devices_ = jax.local_devices()[:devices]
             trainer = make_trainer(config, dataset, devices=devices_, loop=loop, form=form, resumable=True)
-            with watched("the running epoch is finished and saved first; once more: stop at once") as interrupts:
+            with watched(GRACE) as interrupts:
                 members = [(config, seed) for seed in own]
                 train_groups(trainer, members, {folder.name: run}, folder, group, where["data"], conduct, interrupts)
                 _await_others(run, missing, conduct.hosts, interrupts)
@@ -185,22 +198,25 @@ def train_groups(
     """
     if not members:
         return
-    journal, store = Journal(folder, conduct.tell), folder / checkpoint.FOLDER
+    journal = Journal(folder, conduct.tell, conduct.hosts.number)
+    store = folder / checkpoint.FOLDER
     groups = resumed_groups(members, checkpoint.newest(store, identity, conduct.tell), group)
     with jax.default_matmul_precision(MATMUL_PRECISION):
         conduct.tell(remark(first_batch(trainer, members[0][1]), trainer.config))
-    journal("start", seeds=[seed for _, seed in members], epochs=trainer.config.epochs, group=group)
     epochs = trainer.config.epochs
     total = sum(epochs - (begin.epoch if begin else 0) for _, begin in groups)
+    todo = sum(len(part) * (epochs - (begin.epoch if begin else 0)) for part, begin in groups)
+    journal("start", seeds=len(members), epochs=epochs, todo=todo, group=group)
     with (
         reporter(total=total, epochs=epochs) as progress,
         conduct.watchers(folder) as watcher,
         jax.default_matmul_precision(MATMUL_PRECISION),
+        _errors_noted(journal),
     ):
 
         def report(told: Progress) -> None:
             progress(told)
-            _note(journal, told)
+            _note(journal, told, part)
             watcher(told)
 
         for number, (part, begin) in enumerate(groups, 1):
@@ -211,6 +227,7 @@ def train_groups(
                 trainer, part, report, begin=begin, after_epoch=keep, on_bad_seed=conduct.on_bad_seed
             )
             _add(runs, part, outcomes, conduct.hosts)
+            journal("saved", seeds=len(part))
             finished = [member_key(run.config, seed) for run in runs.values() for seed in run.finished_seeds()]
             checkpoint.remove_finished(store, finished)
             if interrupts.caught is not None and number < len(groups):
@@ -218,6 +235,15 @@ def train_groups(
                     interrupts.caught, f"{number} of {len(groups)} groups of seeds are finished and saved"
                 )
     journal("end")
+
+
+@contextmanager
+def _errors_noted(journal: Journal) -> Iterator[None]:
+    try:
+        yield
+    except UserError as error:
+        journal("error", reason=str(error))
+        raise
 
 
 def _add(runs: Mapping[str, Run], members: Sequence[Member], outcomes: Sequence[Outcome], hosts: Hosts) -> None:
@@ -254,9 +280,10 @@ def resumed_groups(
     return groups
 
 
-def _note(journal: Journal, told: Progress) -> None:
+def _note(journal: Journal, told: Progress, members: Sequence[Member]) -> None:
     """Write what an epoch has brought into the journal, a line for each seed."""
-    for row in told.rows:
-        journal("epoch", **row)
+    names = [run_name(config.as_dict()) for config, _ in members]
+    for place, row in zip(told.places, told.rows, strict=True):
+        journal("epoch", run=names[place], **row)
     for place, wrong in told.bad.items():
-        journal("bad_seed", seed=told.seeds[place], epoch=wrong.epoch, reason=wrong.reason)
+        journal("bad_seed", run=names[place], seed=told.seeds[place], epoch=wrong.epoch, reason=wrong.reason)

@@ -210,8 +210,7 @@ def final_table(summary: Mapping[str, Any], paper_rows: Sequence[Record]) -> str
         ours, theirs = _interval(record, figure), _interval(record, f"paper_{figure}")
         cells.append([label, ours, theirs, *_difference(record, figure)])
     cells.append(["s / epoch / seed", _seconds(record["seconds"]), _seconds(record["paper_seconds"]), "", ""])
-    widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
-    lines += ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]
+    lines += aligned(cells)
     if any(record[f"{figure}_p"] is not None for figure in _FIGURES):
         lines.append("p: Welch's t-test; the paper's spread is an estimate from its printed quantiles.")
     if row is None:
@@ -222,6 +221,12 @@ def final_table(summary: Mapping[str, Any], paper_rows: Sequence[Record]) -> str
         reason = entry.get("reason") or "it turned non-finite"
         lines.append(f"Seed {entry['seed']} was set aside in epoch {entry['epoch']} and is left out: {reason}.")
     return "\n".join(lines) + "\n"
+
+
+def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows of cells as lines of text, each column as wide as its widest cell."""
+    widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]
 
 
 def _blank(**known: Any) -> Record:

@@ -41,6 +41,7 @@ class Progress(NamedTuple):
     rows: Sequence[Row]  # this epoch's, of the seeds that go on
     seconds: float  # wall time of the epoch for the whole group
     bad: dict[int, Bad]  # by place in the group, those set aside in this epoch
+    places: Sequence[int] = ()  # of the rows, in the group
 
 
 class Outcome(NamedTuple):
@@ -221,7 +222,7 @@ def train_members(
             if rule := rules[index]:
                 plateaus[index] = plateau.update(rule, plateaus[index], float(info.train_loss[index]))
         bad |= found
-        report(Progress(seeds, epoch + 1, [history[index][-1] for index in good], seconds, found))
+        report(Progress(seeds, epoch + 1, [history[index][-1] for index in good], seconds, found, good))
         if found and on_bad_seed == "stop":
             index, why = next(iter(found.items()))
             raise UserError(f"seed {seeds[index]} went wrong in epoch {why.epoch}: {why.reason} (--on-bad-seed=stop)")

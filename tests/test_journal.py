@@ -6,7 +6,7 @@ def test_every_line_is_there_as_soon_as_it_is_written(tmp_path):
     journal("epoch", seed=3, epoch=1, test_accuracy=0.5, train_loss=float("nan"))
     (found,) = read_journal(tmp_path)
     assert found.pop("time") > 1.7e9
-    assert found == {"event": "epoch", "seed": 3, "epoch": 1, "test_accuracy": 0.5, "train_loss": None}
+    assert found == {"event": "epoch", "process": 0, "seed": 3, "epoch": 1, "test_accuracy": 0.5, "train_loss": None}
     Journal(tmp_path, print)("end")  # another start of the program appends
     assert [event["event"] for event in read_journal(tmp_path)] == ["epoch", "end"]
 

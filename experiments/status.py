@@ -1,0 +1,45 @@
+"""What runs, what is done, what failed, and the time left: `python experiments/status.py [RUN_OR_FOLDER ...]`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from ssm.program import run_program
+from ssm.status import Status, journals, status
+from ssm.tables import aligned
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Print a line for each run, and each program of a sweep, from their journals."""
+
+    folders: Annotated[tuple[Path, ...], tyro.conf.Positional] = (Path("runs"),)
+    """Runs, sweeps, or folders of them."""
+
+
+def duration(seconds: float | None) -> str:
+    """Return a time in the unit that fits it."""
+    if seconds is None:
+        return ""
+    unit, name = next((pair for pair in ((86400, "d"), (3600, "h"), (60, "min")) if seconds >= 2 * pair[0]), (1, "s"))
+    return f"{seconds / unit:.0f} {name}"
+
+
+def line(found: Status) -> list[str]:
+    """Return a status as the cells of a row."""
+    saved, wanted = found.seeds
+    parent = found.folder.parent.name
+    name = f"{parent}/{found.folder.name}" if parent.startswith("sweep-") else found.folder.name
+    seeds = f"{saved} of {wanted}" + (f", {found.bad} set aside" if found.bad else "")
+    return [name, found.state, seeds, f"{found.share:.0%}", duration(found.left), duration(found.quiet), found.reason]
+
+
+def main(options: Options) -> None:
+    rows = [line(status(folder)) for folder in journals(options.folders)]
+    print("\n".join(aligned([["run", "state", "seeds saved", "epochs", "left", "last sign", "reason"], *rows])))
+
+
+if __name__ == "__main__":
+    run_program(main, Options, description=__doc__)

@@ -1,0 +1,72 @@
+"""What a folder's journal says about its run: what is done, what goes on, what is left, and for how long."""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ssm.errors import UserError
+from ssm.journal import JOURNAL, read_journal
+from ssm.lock import in_use
+
+
+@dataclass(frozen=True, kw_only=True)
+class Status:
+    """Of one run, or one program of a sweep, since its last start.
+
+    state: `runs`, `finished`, `stopped` (by a signal), `failed` (with an error), or `died` (without a word).
+    seeds: saved and wanted; those that earlier starts had finished are in neither.
+    bad: seeds that were set aside.
+    share: of the epochs that were to go at that start, those done.
+    left: seconds until all are done, at the pace since then; None where nothing tells.
+    quiet: seconds since the journal's last line.
+    reason: of a failure or of the last seed set aside, in words.
+    """
+
+    folder: Path
+    state: str
+    seeds: tuple[int, int]
+    bad: int
+    share: float
+    left: float | None
+    quiet: float
+    reason: str
+
+
+def status(folder: Path) -> Status:
+    """Return the status of a folder with a journal; raises UserError for one without."""
+    since: list[dict] = []
+    for event in read_journal(folder):
+        if event["event"] == "start":  # of process 0: of all processes that share the seeds
+            since = [one for one in since if event["process"] and one["process"] != event["process"]]
+        since.append(event)
+    starts = [event for event in since if event["event"] == "start"]
+    if not starts:
+        raise UserError(f"{folder} has no journal of a run")
+    kinds = [event["event"] for event in since]
+    wanted, todo = (sum(int(event[name]) for event in starts) for name in ("seeds", "todo"))
+    bad = [event for event in since if event["event"] == "bad_seed"]
+    done = kinds.count("epoch") + sum(starts[0]["epochs"] - event["epoch"] + 1 for event in bad)
+    ended = kinds.count("end") == len(starts)
+    running = in_use(folder)
+    elapsed = since[-1]["time"] - since[0]["time"]
+    known = {"interrupted": "stopped", "error": "failed"}
+    reasons = [event["reason"] for event in since if event["event"] in ("bad_seed", "error")]
+    return Status(
+        folder=folder,
+        state="runs" if running else "finished" if ended else known.get(kinds[-1], "died"),
+        seeds=(sum(event["seeds"] for event in since if event["event"] == "saved"), wanted),
+        bad=len(bad),
+        share=1.0 if ended else min(done / max(todo, 1), 1.0),
+        left=elapsed / done * max(todo - done, 0) if running and done else None,
+        quiet=max(time.time() - since[-1]["time"], 0.0),
+        reason=reasons[-1] if reasons else "",
+    )
+
+
+def journals(folders: Sequence[Path]) -> Iterator[Path]:
+    """Yield the folders with a journal among and under the given ones; raises UserError where there is none at all."""
+    found = [path.parent for folder in folders for path in sorted(folder.rglob(JOURNAL))]
+    if not found:
+        raise UserError(f"no run in {', '.join(map(str, folders))}: none has a {JOURNAL}")
+    yield from dict.fromkeys(found)
