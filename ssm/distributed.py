@@ -19,7 +19,7 @@ import numpy as np
 from ssm.errors import UserError
 from ssm.interrupts import Interrupted
 
-HEARTBEAT_SECONDS = 30  # without a sign of life for so long a process is taken for dead, and the others end
+HEARTBEAT_SECONDS = 20  # without a sign of life for so long a process is taken for dead, and the others end
 GRACE_SECONDS = 2.0
 LEAVE_SECONDS = 600  # how long one that was told to stop waits for the others' running epochs
 

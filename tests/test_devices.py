@@ -9,7 +9,7 @@ import jax
 import pytest
 
 from ssm import devices
-from ssm.devices import available_memory, cores, environment, seed_loop
+from ssm.devices import available_memory, cores, deterministic, environment, seed_loop
 
 
 def test_the_cpu_shows_as_many_devices_as_were_asked_for():
@@ -40,7 +40,7 @@ def test_memory_is_the_devices_own_limit_or_what_the_machine_has_left(monkeypatc
         def memory_stats(self):
             return self.stats
 
-    monkeypatch.setattr(jax, "devices", lambda: [Device()])
+    monkeypatch.setattr(jax, "local_devices", lambda: [Device()])
     assert available_memory() == 5e6
     Device.stats = None  # a CPU
 
@@ -64,13 +64,24 @@ def test_the_environment_says_what_a_result_depends_on():
     found = environment(precision="bfloat16")
     assert list(found) == [
         *("python", "jax", "jaxlib", "flax", "optax", "numpy"),
-        *("backend", "device", "devices", "processor", "git_commit", "precision"),
+        *("backend", "device", "devices", "deterministic", "processor", "git_commit", "precision"),
     ]
     assert found["jax"] == jax.__version__ and found["flax"] == metadata.version("flax")
     assert (found["backend"], found["devices"]) == (jax.default_backend(), len(jax.devices()))
     assert f"{cores()} cores" in found["processor"] or not os.path.exists("/proc/cpuinfo")
     assert found["precision"] == "bfloat16"
     assert json.loads(json.dumps(found)) == found
+
+
+def test_a_gpu_is_made_deterministic_by_a_flag_that_is_recorded(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_one=1")
+    assert environment()["deterministic"]  # a CPU
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert not environment()["deterministic"]
+    for _ in range(2):
+        deterministic()
+        assert os.environ["XLA_FLAGS"] == "--xla_one=1 --xla_gpu_deterministic_ops=true"
+    assert environment()["deterministic"]
 
 
 def git(folder, *arguments):

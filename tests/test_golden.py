@@ -18,6 +18,7 @@ from ssm.trees import flatten, unflatten
 from tests.golden_cases import CASES, CONVOLUTIONAL, identify, inputs, net, paths, score_bound, summary
 
 SLOW = ("resnet20x1.5", "resnet20x3", "resnet56", "resnet110")  # to compile
+SLOW += ("conv6-baseline", "conv8-baseline")  # whose convolutions are those of the masked nets
 # On a CPU, `auto` is `columns` in the first layer and `winograd` in the others.
 OTHERS = {
     "conv2-masked": ("columns", "plain"),
@@ -87,7 +88,7 @@ def forms():
     would take as long to compile, and test no other code.
     """
     for case in CASES + CONVOLUTIONAL:
-        slow = [pytest.mark.slow] if case["name"] in SLOW else []
+        slow = [pytest.mark.slow] if {case["name"], identify(case)} & set(SLOW) else []
         for convolves in ("auto", *OTHERS.get(identify(case), ())):
             yield pytest.param(case, "general", convolves, id=f"{identify(case)}-{convolves}", marks=slow)
         if case["masked"] and case["name"] in ("fcn", "conv2"):

@@ -11,7 +11,8 @@ from ssm.history import read_history
 from ssm.maskfile import load_masks
 from ssm.results import mask_path
 from ssm.run import Conduct, resumed_groups, run_seeds
-from ssm.train import make_trainer, train_members
+from ssm.snapshot import frozen_hashes, restored, stored_arrays
+from ssm.train import beginning, make_trainer, train_members
 
 SEEDS = [0, 3, 5]
 
@@ -76,30 +77,54 @@ def test_again_and_again(trainer, tmp_path):
 
 
 def test_in_other_groups_and_on_more_devices(digits, tmp_path):
-    trainers = [
-        make_trainer(config(digits), digits, devices=jax.devices()[:count], resumable=True) for count in (1, 2, 8)
-    ]
-    whole = trained(trainers[0])
-    begin = trained(trainers[1], stop=2, folder=tmp_path)
-    members = [(trainers[0].config, seed) for seed in SEEDS]
+    one, eight = (
+        make_trainer(config(digits), digits, devices=jax.devices()[:count], resumable=True) for count in (1, 8)
+    )
+    whole = trained(one)
+    begin = trained(one, stop=2, folder=tmp_path)
+    members = [(one.config, seed) for seed in SEEDS]
     found = [
         outcome
-        for trainer, (part, own) in zip(trainers[1:], resumed_groups(members, [begin], 2), strict=True)
-        for outcome in trained(trainer, [seed for _, seed in part], begin=own)
+        for part, own in resumed_groups(members, [begin], 2)
+        for outcome in trained(eight, [seed for _, seed in part], begin=own)
     ]
     for one, other in zip(whole, found, strict=True):
         same(one, other)
 
 
-def test_batch_statistics_and_offsets_too(pictures, tmp_path):
+@pytest.fixture
+def resnet(pictures):
     named = {"model": "resnet20", "method": "signed", "preset": "default", "dataset": "cifar10"}
     values = {"epochs": 2, "batch_size": 8, "width": 0.25, "batch_norm": "affine"}
     settings = resolve(**named, samples=20, overrides=values)
-    trainer = make_trainer(settings, pictures, devices=jax.devices()[:1], form="columns", resumable=True)
-    whole = trained(trainer, [1])
-    begin = trained(trainer, [1], stop=1, folder=tmp_path)
-    assert any("batch_stats" in path for path in begin.arrays)
-    same(whole[0], trained(trainer, [1], begin=begin)[0])
+    return make_trainer(settings, pictures, devices=jax.devices()[:1], form="columns", resumable=True)
+
+
+def test_batch_statistics_and_offsets_are_stored_too(resnet):
+    program, members = resnet.program, [(resnet.config, seed) for seed in (1, 2)]
+    fresh = program.start(program.place(beginning(members)))
+    changed = jax.tree.map(lambda leaf: leaf + 1, (fresh.form.params, fresh.optimiser, fresh.rest))
+    state = fresh._replace(form=fresh.form._replace(params=changed[0]), optimiser=changed[1], rest=changed[2])
+    begin = checkpoint.Snapshot(
+        members=("a", "b"),
+        epoch=1,
+        arrays=stored_arrays(state, 2),
+        frozen=frozen_hashes(fresh, 2),
+        plateaus=(),
+        bad={},
+        history=[],
+    )
+    assert any("batch_stats" in path for path in begin.arrays) and any("bias" in path for path in begin.arrays)
+    found = restored(program, fresh, begin, ("a", "b"), begin.frozen, [0, 1])
+    jax.tree.map(np.testing.assert_array_equal, found, state)
+    assert begin.frozen[0] != begin.frozen[1]
+
+
+@pytest.mark.slow
+def test_a_resnet_goes_on(resnet, tmp_path):
+    whole = trained(resnet, [1])
+    begin = trained(resnet, [1], stop=1, folder=tmp_path)
+    same(whole[0], trained(resnet, [1], begin=begin)[0])
 
 
 def test_each_seed_goes_on_from_where_it_had_come_the_farthest(digits, tmp_path):

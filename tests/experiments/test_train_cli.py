@@ -149,9 +149,11 @@ def test_without_a_terminal_progress_is_plain_lines(first):
 def test_a_run_is_one_folder_with_all_its_files(first):
     assert list(first.place.here.iterdir()) == [first.place.here / "runs"]
     assert sorted(first.files) == [
+        ".lock",
         "config.json",
         "environment.json",
         "history.csv",
+        "journal.jsonl",
         "masks/seed-0000.npz",
         "masks/seed-0001.npz",
         "summary.json",
@@ -252,7 +254,7 @@ def test_a_dry_run_says_what_it_would_take_and_writes_nothing(place):
 
 
 def test_help_names_every_option_without_loading_jax(place):
-    spec = importlib.util.spec_from_file_location("train_program", ROOT / "experiments" / "train.py")
+    spec = importlib.util.spec_from_file_location("run_options", ROOT / "experiments" / "options.py")
     assert spec is not None and spec.loader is not None
     program = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(program)
