@@ -67,7 +67,7 @@ def points_of(sweep: Sweep) -> list[dict[str, Any]]:
 
     if bool(sweep.vary) == bool(sweep.point):
         raise UserError(
-            "give --vary NAME=VALUE,VALUE (every combination), or --point NAME=VALUE,NAME=VALUE (one each)."
+            "give either --vary NAME=VALUE,VALUE or --point NAME=VALUE,NAME=VALUE: all combinations, or one each."
         )
     if sweep.point:
         points = [{name: typed(name, value) for name, value in pairs(text)} for text in sweep.point]
@@ -130,8 +130,11 @@ def submit(sweep: Sweep, folder: Path, programs: int) -> None:
         executor.update_parameters(slurm_additional_parameters=options)
     executor.update_parameters(name="ssm-sweep")
     same = [argument for argument in sys.argv if not argument.startswith(("--submit", "--slurm"))]
-    commands = [[sys.executable, *same, f"--only={number}"] for number in range(programs)]
-    jobs = executor.map_array(submitit.helpers.CommandFunction, commands)
+    with executor.batch():  # one array
+        jobs = [
+            executor.submit(submitit.helpers.CommandFunction([sys.executable, *same, f"--only={number}"]))
+            for number in range(programs)
+        ]
     print(f"submitted: {', '.join(job.job_id for job in jobs)}\nthen: {shlex.join(['python', *same])}")
 
 
