@@ -62,7 +62,8 @@ def keeper(
             journal("checkpoint", epoch=epoch, file=path.name, seconds=time.monotonic() - last)
         if caught is not None:
             journal("interrupted", epoch=epoch, signal=signal.Signals(caught).name)
-            at = f"saved after epoch {saved}" if saved == epoch else f"the last checkpoint is that of epoch {saved}"
+            before = "there is no checkpoint" if saved is None else f"the last checkpoint is that of epoch {saved}"
+            at = f"saved after epoch {epoch}" if saved == epoch else before
             raise Interrupted(
                 caught, f"stopped by {signal.Signals(caught).name}, {at}; the same command goes on from it"
             )

@@ -248,15 +248,16 @@ def clear(folder: Path) -> None:
 
     Raises UserError where something cannot be removed, or the folder is no run's.
     """
-    if any(folder.glob("*.*")) and not (folder / "config.json").exists():
+    content = [path for path in folder.iterdir() if path.name not in (LOCK, HOLDER)]
+    if content and not (folder / "config.json").exists():
         raise UserError(f"{folder} holds no run: nothing in it is removed")
     try:
         (folder / "summary.json").unlink(missing_ok=True)
-        for path in folder.iterdir():
+        for path in content:
             if path.is_dir():
                 shutil.rmtree(path)
-            elif path.name not in (LOCK, HOLDER):
-                path.unlink()
+            else:
+                path.unlink(missing_ok=True)
     except OSError as error:
         raise UserError(f"{folder} cannot be emptied: {error.strerror or error}") from error
 

@@ -19,7 +19,7 @@ from ssm.devices import seed_loop
 from ssm.epoch import SeedLoop
 from ssm.errors import UserError
 from ssm.estimate import count_masked
-from ssm.interrupts import watched
+from ssm.interrupts import Interrupted, watched
 from ssm.lock import held
 from ssm.results import Run, clear, open_run, read_summary, run_name
 from ssm.run import GRACE, Conduct, check_data, fitting_plan, how_run, train_groups
@@ -93,6 +93,8 @@ def run_together(
         )
         with watched(GRACE) as interrupts:
             train_groups(trainer, members, runs, folder, group, where["data"], conduct, interrupts)
+            if interrupts.caught is not None:  # in its last epochs: the sweep's other programs must not begin
+                raise Interrupted(interrupts.caught, "stopped after a program whose points are finished")
 
 
 def records(

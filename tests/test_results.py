@@ -14,8 +14,9 @@ from hypothesis.extra import numpy as hnp
 from ssm import history, results
 from ssm.errors import UserError
 from ssm.history import curve, read_history, write_history
+from ssm.lock import held
 from ssm.maskfile import load_masks, save_masks
-from ssm.results import config_hash, mask_path, open_run, read_summary, run_name
+from ssm.results import clear, config_hash, mask_path, open_run, read_summary, run_name
 
 ROOT = Path(__file__).resolve().parents[1]
 CONFIG = {
@@ -427,3 +428,43 @@ def test_results_need_no_jax():
     code = "import sys, ssm.results, ssm.tables; sys.exit('jax' in sys.modules or 'scipy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(ROOT)}).returncode == 0
     assert results.Run.__dataclass_params__.frozen
+
+
+def test_a_folder_is_cleared_but_for_its_lock(tmp_path):
+    with held(tmp_path / "new") as folder:
+        clear(folder)  # there is nothing yet
+    run = open_here(tmp_path)
+    add(run, 1)
+    (run.folder / "checkpoints").mkdir()
+    with held(run.folder):
+        clear(run.folder)
+        assert {path.name for path in run.folder.iterdir()} == {".lock", ".holder.json"}
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes").write_text("x")
+    with pytest.raises(UserError, match="holds no run: nothing in it is removed"):
+        clear(tmp_path / "mine")
+
+
+def test_a_killed_write_leaves_no_litter_behind(tmp_path):
+    run = open_here(tmp_path)
+    for folder in ("", "masks", "checkpoints", "parts"):
+        (run.folder / folder).mkdir(exist_ok=True)
+        (run.folder / folder / ".x.json.0a1b2c3d.tmp").write_text("half")
+    open_here(tmp_path)
+    assert not list(run.folder.rglob("*.tmp"))
+
+
+def test_parts_of_other_processes_are_added_once(tmp_path):
+    run = open_here(tmp_path)
+    mask = {"Dense_0": np.array([1, 0, -1], np.int8)}
+    bad = final(2, test_accuracy=float("nan"), remaining_weights=float("nan"), failed_epoch=3, failed_reason="why")
+    run.add_part(history_rows=[row(1, 1)], finals=[final(1), bad], masks={1: mask})
+    assert run.finished_seeds() == []
+    run.add_parts()
+    run.add_parts()
+    assert run.finished_seeds() == [1, 2] and run.summary()["failed"] == [{"seed": 2, "epoch": 3, "reason": "why"}]
+    np.testing.assert_array_equal(load_masks(mask_path(run.folder, 1))["Dense_0"], [1, 0, -1])
+    assert not list((run.folder / "parts").iterdir())
+    (run.folder / "parts" / "x.json").write_text("{}")
+    with pytest.raises(UserError, match="not a part of a run"):
+        run.add_parts()
