@@ -67,18 +67,19 @@ def writing(out: Path) -> list[Path]:
 
 def kill_at_random(process: subprocess.Popen[bytes], out: Path, options: Options, moment: random.Random) -> str:
     """Kill a run after a random number of further epochs and a random moment; return what it was doing."""
+    before = set(writing(out))  # what the last kill left, until this start removes it
     wanted = epochs_done(out) + 2 * moment.randint(0, options.epochs // (options.kills + 1))
     as_it_writes = moment.random() < 0.25
     while process.poll() is None and epochs_done(out) < wanted:
         time.sleep(0.002)
     if not as_it_writes:
         time.sleep(moment.uniform(0, 0.2))
-    while as_it_writes and process.poll() is None and not writing(out):
+    while as_it_writes and process.poll() is None and not set(writing(out)) - before:
         pass
     process.send_signal(signal.SIGKILL)
     if process.wait() != -signal.SIGKILL:
         return "ended before"
-    return "in a write" if writing(out) else f"after {epochs_done(out) // 2} epochs"
+    return "in a write" if set(writing(out)) - before else f"after {epochs_done(out) // 2} epochs"
 
 
 def content(out: Path) -> Any:

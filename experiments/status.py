@@ -6,6 +6,7 @@ from typing import Annotated
 
 import tyro
 
+from ssm.errors import UserError
 from ssm.program import run_program
 from ssm.status import Status, journals, status
 from ssm.tables import aligned
@@ -37,7 +38,12 @@ def line(found: Status) -> list[str]:
 
 
 def main(options: Options) -> None:
-    rows = [line(status(folder)) for folder in journals(options.folders)]
+    rows = []
+    for folder in journals(options.folders):
+        try:
+            rows.append(line(status(folder)))
+        except UserError as error:  # the journal of a folder that was removed under its run, say
+            rows.append([folder.name, "unknown", "", "", "", "", str(error)])
     print("\n".join(aligned([["run", "state", "seeds saved", "epochs", "left", "last sign", "reason"], *rows])))
 
 

@@ -23,6 +23,7 @@ from options import OVERRIDES, Options, conduct, configured, prepare
 from ssm.errors import UserError
 from ssm.program import run_program
 
+MOST_MINUTES = 24 * 60
 VARIED = OVERRIDES | {"model", "method", "preset", "dataset"}
 
 
@@ -40,7 +41,7 @@ class Sweep(Options):
     """Run each program as a job of an array by submitit, on Slurm or on this machine, and return at once; the same
     command without it then prints the table."""
     slurm: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
-    """NAME=VALUE: an option of sbatch for --submit=slurm, time=60 or partition=gpu, say."""
+    """NAME=VALUE: an option of sbatch for --submit=slurm, time=60 (minutes; a day by itself) or partition=gpu, say."""
     only: Annotated[int | None, tyro.conf.arg(metavar="I", help_behavior_hint="")] = None
     """Train the program of this number alone, from 0; what a job of the array does."""
 
@@ -124,18 +125,33 @@ def submit(sweep: Sweep, folder: Path, programs: int) -> None:
         import submitit
     except ImportError:
         raise UserError("--submit needs submitit: pip install 'signed-supermask[slurm]'.") from None
-    options = dict(pair for text in sweep.slurm for pair in pairs(text))
+    if sweep.fresh:
+        raise UserError("--fresh and --submit don't go together: a job that is started again would start over.")
+    limits = dict(pair for text in sweep.slurm for pair in pairs(text))
     executor = submitit.AutoExecutor(folder=folder / "jobs", cluster=sweep.submit)
+    # The program itself has no limit: submitit's own would end a job after minutes.
+    executor.update_parameters(name="ssm-sweep", timeout_min=int(limits.pop("time", MOST_MINUTES)))
     if sweep.submit == "slurm":
-        executor.update_parameters(slurm_additional_parameters=options)
-    executor.update_parameters(name="ssm-sweep")
-    same = [argument for argument in sys.argv if not argument.startswith(("--submit", "--slurm"))]
+        executor.update_parameters(slurm_additional_parameters=limits)
+    same = without(sys.argv, "--submit", "--slurm")
     with executor.batch():  # one array
         jobs = [
             executor.submit(submitit.helpers.CommandFunction([sys.executable, *same, f"--only={number}"]))
             for number in range(programs)
         ]
     print(f"submitted: {', '.join(job.job_id for job in jobs)}\nthen: {shlex.join(['python', *same])}")
+
+
+def without(arguments: Sequence[str], *options: str) -> list[str]:
+    """Return a command line without some options and their values, whichever way they are written."""
+    kept: list[str] = []
+    value = False  # whether the next argument is the value of one that was left out
+    for argument in arguments:
+        name, sign, _ = argument.partition("=")
+        if not value and name not in options:
+            kept.append(argument)
+        value = not value and name in options and not sign
+    return kept
 
 
 def report(sweep: Sweep, folder: Path, points: list[dict[str, Any]], configs: Sequence[Any], seeds: list[int]) -> None:

@@ -19,17 +19,17 @@ def main(options: Options) -> None:
     prepare(options)
     from ssm import distributed
 
-    config, dataset = configured(options)
-    print(f"data: {dataset.source}")
-    print(
-        "configuration: " + ", ".join(f"{name}={value}" for name, value in config.as_dict().items()),
-        flush=True,
-    )
-    if options.dry_run:
-        say_needs(config, dataset, len(seeds), options)
-        return
     with distributed.together():
-        train(config, dataset, seeds, options)
+        config, dataset = configured(options)
+        print(f"data: {dataset.source}")
+        print(
+            "configuration: " + ", ".join(f"{name}={value}" for name, value in config.as_dict().items()),
+            flush=True,
+        )
+        if options.dry_run:
+            say_needs(config, dataset, len(seeds), options)
+        else:
+            train(config, dataset, seeds, options)
 
 
 def say_needs(config, dataset, seeds: int, options: Options) -> None:

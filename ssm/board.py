@@ -15,23 +15,24 @@ FLUSH_SECONDS = 10  # what a crash may lose here; the journal loses nothing
 def board(folder: Path) -> Iterator[Report]:
     """Give a report that writes every seed's row into `folder/tensorboard/seed-0003`, for `tensorboard --logdir`.
 
-    Epochs that come again after a resume take the place of those written before.
+    A sweep's rows are under the names of their runs.  Epochs that come again after a resume take the place of those
+    written before.
     """
     from tensorboardX import SummaryWriter  # takes a second to import, and is asked for seldom
 
     with ExitStack() as stack:
-        writers: dict[int, SummaryWriter] = {}
+        writers: dict[Path, SummaryWriter] = {}
 
         def report(told: Progress) -> None:
-            for row in told.rows:
-                seed, epoch = int(row["seed"]), int(row["epoch"])
-                if seed not in writers:
-                    where = str(folder / FOLDER / f"seed-{seed:04d}")
-                    writers[seed] = stack.enter_context(
-                        SummaryWriter(where, purge_step=epoch, flush_secs=FLUSH_SECONDS)
-                    )
+            for place, row in zip(told.places, told.rows, strict=True):
+                epoch = int(row["epoch"])
+                run = told.runs[place] if told.runs[place] != folder.name else ""  # a sweep's folder has many
+                where = folder / FOLDER / run / f"seed-{int(row['seed']):04d}"
+                if where not in writers:
+                    writer = SummaryWriter(str(where), purge_step=epoch, flush_secs=FLUSH_SECONDS)
+                    writers[where] = stack.enter_context(writer)
                 for name, value in row.items():
                     if name not in ("seed", "epoch"):
-                        writers[seed].add_scalar(name.replace(":", "/"), value, epoch)
+                        writers[where].add_scalar(name.replace(":", "/"), value, epoch)
 
         yield report

@@ -28,6 +28,7 @@ from ssm.plateau import PlateauState
 VERSION = 1
 KEPT = 2  # checkpoints of a group: the newest may turn out to be damaged
 FOLDER = "checkpoints"
+DAMAGED = ".damaged"
 _ABOUT = "about"
 _NAME = re.compile(r"(?P<group>[0-9a-f]{12})-(?P<epoch>\d{5,})\.ckpt")
 _DAMAGE = (KeyError, TypeError, AttributeError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
@@ -96,12 +97,13 @@ def save(folder: Path, snapshot: Snapshot, identity: str) -> Path:
     arrays = {**snapshot.arrays, _ABOUT: np.frombuffer(json.dumps(plain(about)).encode(), np.uint8)}
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **arrays)
-    payload = buffer.getvalue()
+    payload = buffer.getbuffer()
     header = f"ssm-checkpoint {VERSION} {hashlib.sha256(payload).hexdigest()} {len(payload)}\n"
     path = folder / f"{_group(snapshot.members)}-{snapshot.epoch:05d}.ckpt"
-    write_atomic(path, header.encode() + payload)
-    # By epoch, never by the files' times: clocks jump.
-    for old in _by_group(folder)[_group(snapshot.members)][KEPT:]:
+    write_atomic(path, header, payload)
+    # By epoch, never by the files' times: clocks jump.  Later ones are another version's, which are not ours to remove.
+    files = _by_group(folder)[_group(snapshot.members)]
+    for old in files[files.index(path) :][KEPT:]:
         old.unlink(missing_ok=True)
     return path
 
@@ -151,6 +153,7 @@ def _read(data: bytes) -> tuple[Snapshot, str]:
 def newest(folder: Path, identity: str, tell: Callable[[str], None]) -> list[Snapshot]:
     """Return the newest whole snapshot of every group in a folder; `tell` is given a line for each file passed over.
 
+    A damaged file is renamed, so that it takes no whole one's place among the last two.
     Raises UserError where a group has files, but only such as another version of this program wrote, or of another
     identity: they may be whole, and starting over would lose them.
     """
@@ -164,8 +167,13 @@ def newest(folder: Path, identity: str, tell: Callable[[str], None]) -> list[Sna
                 refused = refused or error
                 tell(f"warning: {error}; it is passed over")
                 continue
-            except (ValueError, OSError) as error:
+            except OSError as error:
+                tell(f"warning: {path} cannot be read ({error.strerror or error}); it is passed over")
+                continue
+            except ValueError as error:
                 tell(f"warning: {path} is damaged ({error}); it is passed over")
+                with suppress(OSError):
+                    path.rename(path.with_suffix(DAMAGED))
                 continue
             if other != identity:
                 refused = UserError(f"{path} was trained on other data of the same name")
@@ -188,6 +196,9 @@ def remove_finished(folder: Path, finished: Collection[str]) -> None:
             with suppress(ValueError, OSError, UserError):
                 if set(finished).issuperset(load(path)[0].members):
                     path.unlink()
+    if not _by_group(folder):
+        for path in folder.glob(f"*{DAMAGED}"):
+            path.unlink(missing_ok=True)
 
 
 def _group(members: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ missing, and writes the summary; every other one writes parts that process 0 add
 service ends the others; their checkpoints stand, and the same command goes on.
 """
 
+import hashlib
 import os
 import sys
 import time
@@ -79,11 +80,11 @@ def together() -> Iterator[None]:
     except BaseException as error:
         if jax.process_count() == 1:
             raise
-        known = isinstance(error, UserError)
-        print(error if known else traceback.format_exc(), file=sys.stderr, flush=True)
+        status = {UserError: 2, KeyboardInterrupt: 130}.get(type(error), 1)
+        print(traceback.format_exc() if status == 1 else error, file=sys.stderr, flush=True)
         if jax.process_index() == 0:
             time.sleep(GRACE_SECONDS)  # the others' own messages, which the end of process 0 would cut off
-        os._exit(2 if known else 1)
+        os._exit(status)
     _leave()
 
 
@@ -95,8 +96,11 @@ def _leave() -> None:
             print(f"warning: {error}", file=sys.stderr)
 
 
-def agreed(hosts: Hosts, find: Callable[[], Sequence[int]]) -> list[int]:
-    """Return the whole numbers that process 0 finds, in every process; where it raises UserError, all do."""
+def agreed(hosts: Hosts, find: Callable[[], Sequence[int]], identity: str) -> list[int]:
+    """Return the whole numbers that process 0 finds, in every process; where it raises UserError, all do.
+
+    `identity` must be the same text in all of them, else UserError.
+    """
     if hosts.count == 1:
         return list(find())
     from jax.experimental.multihost_utils import broadcast_one_to_all
@@ -113,5 +117,11 @@ def agreed(hosts: Hosts, find: Callable[[], Sequence[int]]) -> list[int]:
         raise refused
     if count < 0:
         raise UserError("process 0 can't begin; its message says why")
+    digest = np.frombuffer(hashlib.sha256(identity.encode()).digest(), np.uint32)
+    if (np.asarray(broadcast_one_to_all(digest)) != digest).any():
+        raise UserError(
+            f"process {hosts.number} has other options or other data than process 0: here it is {identity}; give the "
+            "same command to all of them, but for --process"
+        )
     sent = np.asarray(found if hosts.number == 0 else [0] * count, np.uint32)
     return [int(number) for number in broadcast_one_to_all(sent)]

@@ -21,8 +21,9 @@ from ssm.trees import Tree, flatten
 
 RUNTIME_BYTES = 450e6
 """Python, JAX, XLA's compiler and the compiled programs: measured on the CPU, docs/speed.md."""
-BYTES_PER_WEIGHT = 4 * 5 + 3
-"""Per seed: scores and momentum, each once more as the new state is made, the frozen kernel; int8 signs and masks."""
+BYTES_PER_WEIGHT = 4 * 7 + 3
+"""Per seed: scores and momentum, each once more as the new state is made and once in a checkpoint, the frozen kernel;
+int8 signs and masks."""
 KEPT_FACTOR, KERNEL_FACTOR = 2.87, 30.7
 """A step's memory over the arrays that it keeps for its gradient, and what is added over its convolutions' kernels.
 

@@ -40,10 +40,10 @@ def plain(value: object) -> Any:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> None:
+def write_atomic(path: str | os.PathLike[str], *parts: bytes | memoryview | str) -> None:
     """Write a file so that its name holds the old or the new content at any moment, never a part.
 
-    Text is written as UTF-8. The folder is made if need be.
+    The parts come one after another; text is written as UTF-8. The folder is made if need be.
 
     Raises:
         OSError: if it cannot be written; the old content then still stands, and no temporary file is left.
@@ -54,7 +54,8 @@ def write_atomic(path: str | os.PathLike[str], data: bytes | str) -> None:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         with open(temporary, "xb") as file:
-            file.write(data.encode() if isinstance(data, str) else data)
+            for part in parts:
+                file.write(part.encode() if isinstance(part, str) else part)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)

@@ -1,9 +1,11 @@
 """A run's journal: one JSON object a line, written as it happens, so that a crash leaves all that came before.
 
+`journal.jsonl` is that of process 0, `journal-1.jsonl` that of another one that shares the run's seeds.
+
 `{"event": "epoch", "time": ..., "process": 0, "run": ..., "seed": 3, "epoch": 7, "test_accuracy": ..., ...}` for each
-seed and epoch.  Other events are `start` (how many seeds, and the epochs that they have still to go, in all), `saved`
-(seeds finished), `bad_seed`, `checkpoint`, `interrupted`, `error` and `end`.  After a resume the epochs since the last
-checkpoint come again: of two lines for one seed and epoch the later one counts.
+seed and epoch.  Other events are `opened`, `start` (how many seeds, and the epochs that they have still to go, in all),
+`saved` (seeds finished), `bad_seed`, `checkpoint`, `interrupted`, `error` and `end`.  After a resume the epochs since
+the last checkpoint come again: of two lines for one seed and epoch the later one counts.
 """
 
 import json
@@ -23,7 +25,8 @@ class Journal:
     """Appends lines to a folder's journal; if it can't be written, that is told once and training goes on."""
 
     def __init__(self, folder: Path, tell: Callable[[str], None], process: int = 0) -> None:
-        self.path, self.tell, self.process, self.broken = folder / JOURNAL, tell, process, False
+        self.path = folder / (f"journal-{process}.jsonl" if process else JOURNAL)
+        self.tell, self.process, self.broken = tell, process, False
         # What a crash cut off must not take the next line with it.
         with suppress(OSError), open(self.path, "r+b") as file:
             if file.seek(0, os.SEEK_END) and (file.seek(-1, os.SEEK_END), file.read(1))[1] != b"\n":
@@ -44,15 +47,13 @@ class Journal:
 
 
 def read_journal(folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield the events of a folder's journal, in order; a line that a crash cut off is passed over."""
-    path = folder / JOURNAL
-    if not path.exists():
-        return
-    with open(path, encoding="utf-8", errors="replace") as file:
-        for line in file:
-            try:
-                found = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(found, dict) and "event" in found:
-                yield found
+    """Yield the events of a folder's journals, each in order; a line that a crash cut off is passed over."""
+    for path in sorted(folder.glob("journal*.jsonl"), key=lambda path: (path.name != JOURNAL, path.name)):
+        with open(path, encoding="utf-8", errors="replace") as file:
+            for line in file:
+                try:
+                    found = json.loads(line)
+                except ValueError:
+                    continue
+                if isinstance(found, dict) and "event" in found:
+                    yield found

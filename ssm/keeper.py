@@ -37,13 +37,14 @@ def keeper(
     interrupts: Interrupts,
     journal: Journal,
     tell: Callable[[str], None],
+    saved: int | None = None,
 ) -> Callable[[int, Callable[[], Snapshot]], None]:
     """Return what `train_members` calls after an epoch: it saves what is due, and ends training after a signal.
 
-    What can't be saved is told, and training goes on: the checkpoints before stand.  It raises Interrupted.
+    What can't be saved is told, and training goes on: the checkpoints before stand, at first that of epoch `saved` if
+    there is one.  It raises Interrupted.
     """
     last = time.monotonic()  # not the clock on the wall, which may be set
-    saved: int | None = None
 
     def after_epoch(epoch: int, snapshot: Callable[[], Snapshot]) -> None:
         nonlocal last, saved
@@ -55,8 +56,9 @@ def keeper(
         last = time.monotonic()
         try:
             path = checkpoint.save(folder, snapshot(), identity)
-        except OSError as error:
-            tell(f"warning: no checkpoint of epoch {epoch}: {folder}: {error.strerror or error}; training goes on")
+        except (OSError, MemoryError) as error:
+            why = getattr(error, "strerror", None) or str(error) or "no memory"
+            tell(f"warning: no checkpoint of epoch {epoch}: {folder}: {why}; training goes on")
         else:
             saved = epoch
             journal("checkpoint", epoch=epoch, file=path.name, seconds=time.monotonic() - last)

@@ -14,6 +14,7 @@ from filelock import FileLock, Timeout
 from ssm.errors import UserError
 
 LOCK, HOLDER = ".lock", ".holder.json"
+LOOK_SECONDS = 1.0  # who looks whether a folder is in use holds it for a moment
 
 
 @contextmanager
@@ -26,7 +27,7 @@ def held(folder: Path) -> Iterator[Path]:
     about = {"pid": os.getpid(), "host": platform.node(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=0)
+        lock.acquire(timeout=LOOK_SECONDS)
         (folder / HOLDER).write_text(json.dumps(about), encoding="utf-8")
     except Timeout:
         found = holder(folder) or {}

@@ -139,6 +139,7 @@ def run_seeds(
     conduct, loop = conduct or Conduct(), loop or seed_loop(config.model)
     where = how_run(config, dataset, loop, form)
     folder = Path(out) / run_name(config.as_dict())
+    store = folder / checkpoint.FOLDER
     run = Run(folder=folder, config=plain(config.as_dict()), environment=where, source=dataset.source, weights=None)
 
     def opened() -> list[int]:
@@ -150,10 +151,14 @@ def run_seeds(
         run.add_parts()
         check_data(run, where["data"])
         finished = set(run.finished_seeds())
-        return [seed for seed in dict.fromkeys(seeds) if seed not in finished]
+        checkpoint.remove_finished(store, [member_key(run.config, seed) for seed in finished])
+        missing = [seed for seed in dict.fromkeys(seeds) if seed not in finished]
+        if missing:
+            Journal(folder, conduct.tell)("opened")
+        return missing
 
     with ExitStack() as stack:
-        missing = agreed(conduct.hosts, opened)
+        missing = agreed(conduct.hosts, opened, f"{folder.name}, data {where['data']}")
         if missing:
             example = jnp.zeros((1, *dataset.train_images.shape[1:]))
             run = dataclasses.replace(run, weights=count_masked(build(config, classes=dataset.classes), example))
@@ -166,8 +171,7 @@ def run_seeds(
                 train_groups(trainer, members, {folder.name: run}, folder, group, where["data"], conduct, interrupts)
                 _await_others(run, missing, conduct.hosts, interrupts)
             if conduct.hosts.number == 0:
-                finished = [member_key(run.config, seed) for seed in run.finished_seeds()]
-                checkpoint.remove_finished(folder / checkpoint.FOLDER, finished)
+                checkpoint.remove_finished(store, [member_key(run.config, seed) for seed in run.finished_seeds()])
     return run
 
 
@@ -216,13 +220,14 @@ def train_groups(
 
         def report(told: Progress) -> None:
             progress(told)
-            _note(journal, told, part)
+            _note(journal, told)
             watcher(told)
 
         for number, (part, begin) in enumerate(groups, 1):
             if begin is not None:
                 conduct.tell(f"going on with {len(part)} seed(s) after epoch {begin.epoch}")
-            keep = keeper(store, identity, conduct.saving, interrupts, journal, conduct.tell)
+            saved = begin.epoch if begin else None
+            keep = keeper(store, identity, conduct.saving, interrupts, journal, conduct.tell, saved)
             outcomes = train_members(
                 trainer, part, report, begin=begin, after_epoch=keep, on_bad_seed=conduct.on_bad_seed
             )
@@ -231,6 +236,7 @@ def train_groups(
             finished = [member_key(run.config, seed) for run in runs.values() for seed in run.finished_seeds()]
             checkpoint.remove_finished(store, finished)
             if interrupts.caught is not None and number < len(groups):
+                journal("interrupted")
                 raise Interrupted(
                     interrupts.caught, f"{number} of {len(groups)} groups of seeds are finished and saved"
                 )
@@ -280,10 +286,9 @@ def resumed_groups(
     return groups
 
 
-def _note(journal: Journal, told: Progress, members: Sequence[Member]) -> None:
+def _note(journal: Journal, told: Progress) -> None:
     """Write what an epoch has brought into the journal, a line for each seed."""
-    names = [run_name(config.as_dict()) for config, _ in members]
     for place, row in zip(told.places, told.rows, strict=True):
-        journal("epoch", run=names[place], **row)
+        journal("epoch", run=told.runs[place], **row)
     for place, wrong in told.bad.items():
-        journal("bad_seed", run=names[place], seed=told.seeds[place], epoch=wrong.epoch, reason=wrong.reason)
+        journal("bad_seed", run=told.runs[place], seed=told.seeds[place], epoch=wrong.epoch, reason=wrong.reason)

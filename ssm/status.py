@@ -9,6 +9,8 @@ from ssm.errors import UserError
 from ssm.journal import JOURNAL, read_journal
 from ssm.lock import in_use
 
+CLOCKS_SECONDS = 2.0  # by which two machines' clocks may differ
+
 
 @dataclass(frozen=True, kw_only=True)
 class Status:
@@ -35,31 +37,43 @@ class Status:
 
 def status(folder: Path) -> Status:
     """Return the status of a folder with a journal; raises UserError for one without."""
-    since: list[dict] = []
+    since: dict[int, list[dict]] = {}
+    opened = 0.0
     for event in read_journal(folder):
-        if event["event"] == "start":  # of process 0: of all processes that share the seeds
-            since = [one for one in since if event["process"] and one["process"] != event["process"]]
-        since.append(event)
-    starts = [event for event in since if event["event"] == "start"]
+        process = event.get("process", 0)
+        if event["event"] == "opened":
+            opened = event["time"]
+        if event["event"] == "start":
+            since[process] = []
+        since.setdefault(process, []).append(event)
+    # Another process's journal may be of an earlier job, with more processes.
+    events = [
+        event
+        for process, own in since.items()
+        if own[0]["event"] == "start" and (process == 0 or own[0]["time"] >= opened - CLOCKS_SECONDS)
+        for event in own
+    ]
+    starts = [event for event in events if event["event"] == "start"]
     if not starts:
         raise UserError(f"{folder} has no journal of a run")
-    kinds = [event["event"] for event in since]
+    since_start = sorted(events, key=lambda event: event["time"])
+    kinds = [event["event"] for event in since_start]
     wanted, todo = (sum(int(event[name]) for event in starts) for name in ("seeds", "todo"))
-    bad = [event for event in since if event["event"] == "bad_seed"]
+    bad = [event for event in since_start if event["event"] == "bad_seed"]
     done = kinds.count("epoch") + sum(starts[0]["epochs"] - event["epoch"] + 1 for event in bad)
     ended = kinds.count("end") == len(starts)
     running = in_use(folder)
-    elapsed = since[-1]["time"] - since[0]["time"]
+    elapsed = since_start[-1]["time"] - since_start[0]["time"]
     known = {"interrupted": "stopped", "error": "failed"}
-    reasons = [event["reason"] for event in since if event["event"] in ("bad_seed", "error")]
+    reasons = [event["reason"] for event in since_start if event["event"] in ("bad_seed", "error")]
     return Status(
         folder=folder,
         state="runs" if running else "finished" if ended else known.get(kinds[-1], "died"),
-        seeds=(sum(event["seeds"] for event in since if event["event"] == "saved"), wanted),
+        seeds=(sum(event["seeds"] for event in since_start if event["event"] == "saved"), wanted),
         bad=len(bad),
         share=1.0 if ended else min(done / max(todo, 1), 1.0),
         left=elapsed / done * max(todo - done, 0) if running and done else None,
-        quiet=max(time.time() - since[-1]["time"], 0.0),
+        quiet=max(time.time() - since_start[-1]["time"], 0.0),
         reason=reasons[-1] if reasons else "",
     )
 

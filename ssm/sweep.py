@@ -1,6 +1,7 @@
 """Sweeps: configurations that differ in some options, as few compiled programs as can be, and what came of them."""
 
 import dataclasses
+import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ssm import thresholds
+from ssm import checkpoint, thresholds
 from ssm.build import build
 from ssm.config import Config
 from ssm.convolution import Form
@@ -21,7 +22,7 @@ from ssm.errors import UserError
 from ssm.estimate import count_masked
 from ssm.interrupts import Interrupted, watched
 from ssm.lock import held
-from ssm.results import Run, clear, open_run, read_summary, run_name
+from ssm.results import Run, clear, member_key, open_run, read_summary, run_name
 from ssm.run import GRACE, Conduct, check_data, fitting_plan, how_run, train_groups
 from ssm.statistics import interval
 from ssm.train import TRACED, make_trainer
@@ -68,6 +69,10 @@ def run_together(
     runs: dict[str, Run] = {}
     with ExitStack() as stack:
         stack.enter_context(held(folder))
+        if conduct.fresh:
+            shutil.rmtree(folder / checkpoint.FOLDER, ignore_errors=True)
+        for litter in folder.rglob(".*.tmp"):
+            litter.unlink(missing_ok=True)
         for config in configs:
             name = run_name(config.as_dict())
             stack.enter_context(held(out / name))
@@ -84,6 +89,8 @@ def run_together(
             for seed in dict.fromkeys(seeds)
             if seed not in finished[run_name(config.as_dict())]
         ]
+        done = [member_key(run.config, seed) for name, run in runs.items() for seed in finished[name]]
+        checkpoint.remove_finished(folder / checkpoint.FOLDER, done)
         if not members:
             return
         # All at once: a group of another size would be compiled anew, and checkpoints are what a crash leaves.

@@ -18,7 +18,7 @@ from ssm.devices import seed_loop
 from ssm.epoch import Begin, Devices, Given, Info, Program, SeedLoop, State, make_program
 from ssm.errors import UserError
 from ssm.plateau import PlateauRule, PlateauState
-from ssm.results import member_key
+from ssm.results import member_key, run_name
 from ssm.snapshot import frozen_hashes, restored, stored_arrays
 from ssm.supermask import Supermask
 
@@ -42,6 +42,7 @@ class Progress(NamedTuple):
     seconds: float  # wall time of the epoch for the whole group
     bad: dict[int, Bad]  # by place in the group, those set aside in this epoch
     places: Sequence[int] = ()  # of the rows, in the group
+    runs: Sequence[str] = ()  # names of the members' runs
 
 
 class Outcome(NamedTuple):
@@ -182,6 +183,7 @@ def train_members(
     seeds = [seed for _, seed in members]
     padded = [*range(len(seeds)), *[len(seeds) - 1] * (-len(seeds) % trainer.devices)]  # the copies are never reported
     state = program.start(program.place(beginning([members[index] for index in padded])))
+    runs = [run_name(own.as_dict()) for own, _ in members]
     keys = tuple(member_key(own.as_dict(), seed) for own, seed in members)
     frozen = frozen_hashes(state, len(seeds)) if trainer.resumable else ()
     rules = [plateau_rule(own) for own, _ in members]
@@ -222,7 +224,7 @@ def train_members(
             if rule := rules[index]:
                 plateaus[index] = plateau.update(rule, plateaus[index], float(info.train_loss[index]))
         bad |= found
-        report(Progress(seeds, epoch + 1, [history[index][-1] for index in good], seconds, found, good))
+        report(Progress(seeds, epoch + 1, [history[index][-1] for index in good], seconds, found, good, runs))
         if found and on_bad_seed == "stop":
             index, why = next(iter(found.items()))
             raise UserError(f"seed {seeds[index]} went wrong in epoch {why.epoch}: {why.reason} (--on-bad-seed=stop)")

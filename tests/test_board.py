@@ -27,12 +27,14 @@ def test_each_seed_has_its_curve(tmp_path):
         for epoch in (4, 5)
         for seed in (0, 2)
     ]
+    runs = [tmp_path.name, "another"]
     with board(tmp_path) as report:
-        report(Progress([0, 2], 4, rows[:2], 1.0, {}))
-        report(Progress([0, 2], 5, rows[2:], 1.0, {}))
-    assert scalars(tmp_path / "tensorboard" / "seed-0002") == [
+        report(Progress([0, 2], 4, rows[:2], 1.0, {}, [0, 1], runs))
+        report(Progress([0, 2], 5, rows[2:], 1.0, {}, [0, 1], runs))
+    assert scalars(tmp_path / "tensorboard" / "another" / "seed-0002") == [
         ("test_accuracy", 4, 0.75),
         ("Dense_0/remaining", 4, 0.25),
         ("test_accuracy", 5, 0.75),
         ("Dense_0/remaining", 5, 0.25),
     ]
+    assert len(scalars(tmp_path / "tensorboard" / "seed-0000")) == 4

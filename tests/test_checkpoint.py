@@ -99,7 +99,29 @@ def test_a_damaged_file_is_passed_over_and_said(tmp_path, told):
     assert found.epoch == 1
     (line,) = told
     assert line.startswith(f"warning: {path} is damaged (") and line.endswith("it is passed over")
-    assert path.exists()
+    assert path.with_suffix(".damaged").exists()
+
+
+def test_damaged_files_take_no_whole_ones_place(tmp_path, told):
+    for epoch in (10, 20):
+        path = save(tmp_path, snapshot(epoch), "data")
+    path.write_bytes(b"")
+    assert newest(tmp_path, "data", told.append)[0].epoch == 10
+    for epoch in (11, 12):
+        save(tmp_path, snapshot(epoch), "data")
+        assert newest(tmp_path, "data", told.append)[0].epoch == epoch
+    assert len(list(tmp_path.glob("*.ckpt"))) == 2
+    remove_finished(tmp_path, MEMBERS)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_later_file_of_another_version_does_not_displace_ours(tmp_path, told):
+    path = save(tmp_path, snapshot(9), "data")
+    path.write_bytes(path.read_bytes().replace(b"ssm-checkpoint 1 ", b"ssm-checkpoint 2 "))
+    for epoch in (1, 2, 3):
+        save(tmp_path, snapshot(epoch), "data")
+        assert newest(tmp_path, "data", told.append)[0].epoch == epoch
+    assert path.exists() and len(list(tmp_path.iterdir())) == 3
 
 
 def test_with_every_file_damaged_training_starts_over_and_says_so(tmp_path, told):

@@ -34,7 +34,7 @@ def test_only_masked_weights_are_counted():
 
 def test_memory_grows_with_the_group_and_the_copies_of_the_data(digits):
     one = needs(digits)
-    assert needs(digits, group=11).bytes - one.bytes == 10 * WEIGHTS * 23
+    assert needs(digits, group=11).bytes - one.bytes == 10 * WEIGHTS * 31
     images = digits.train_images.nbytes + digits.test_images.nbytes
     assert needs(digits, devices=4).bytes - one.bytes == 3 * images
     assert one.bytes > images
@@ -59,7 +59,7 @@ def test_what_a_step_keeps_counts_for_each_seed_that_runs_at_the_same_moment(dig
     def memory(devices, loop):
         return memory_needed(build(chosen), chosen, digits, devices=devices, loop=loop)
 
-    state = 23 * WEIGHTS
+    state = 31 * WEIGHTS
     looped, vectorised = memory(1, "map"), memory(1, "vmap")
     assert looped(1) == vectorised(1)
     step = vectorised(2) - looped(2)

@@ -71,7 +71,7 @@ def test_what_can_not_be_saved_is_told_and_training_goes_on(kept, clock, monkeyp
     after_epoch = kept(every=1)
     after_epoch(1, lambda: snapshot(1))
 
-    def full(path, data):
+    def full(path, *parts):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(module.checkpoint, "write_atomic", full)

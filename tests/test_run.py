@@ -47,7 +47,7 @@ def trained(digits, monkeypatch):
         groups.append((seeds, trainer.devices))
         row = {"epoch": 1, "train_loss": 0.5, "test_accuracy": 0.9, "remaining_weights": 0.04, "flips": 0.1}
         rows = [{"seed": seed, "seconds": 1.0, **row} for seed in seeds]
-        report(Progress(seeds, 1, rows, 1.0, {}))
+        report(Progress(seeds, 1, rows, 1.0, {}, range(len(rows)), ["run"] * len(rows)))
         final, masks = {"test_accuracy": 0.9, "remaining_weights": 0.04}, {"Dense_0": np.array([[1, 0, -1]], np.int8)}
         return [Outcome([row], {"seed": row["seed"], **final}, masks, {}) for row in rows]
 
@@ -173,7 +173,7 @@ def test_what_was_finished_before_a_crash_is_kept(trained, digits, tmp_path, mon
 def test_seeds_that_turn_non_finite_are_finished_and_said(trained, digits, tmp_path, capsys, monkeypatch):
     def fails(trainer, members, report, **more):  # as ssm.train does where every seed fails in the first epoch
         seeds = [seed for _, seed in members]
-        report(Progress(seeds, 1, [], 1.0, {0: Bad(1, "why"), 1: Bad(1, "why")}))
+        report(Progress(seeds, 1, [], 1.0, {0: Bad(1, "why"), 1: Bad(1, "why")}, [], ["run"] * 2))
         nan = float("nan")
         failed = {"test_accuracy": nan, "remaining_weights": nan, "failed_epoch": 1, "failed_reason": "why"}
         return [Outcome([], {"seed": seed, **failed}, None, None) for seed in seeds]

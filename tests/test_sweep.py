@@ -41,7 +41,7 @@ POINTS = ({"learning_rate": 0.05, "threshold": "0.01"}, {"learning_rate": 0.02, 
 SEEDS = [0, 4]
 
 
-@pytest.mark.parametrize("rule", ["absolute", "quantile"])
+@pytest.mark.parametrize("rule", ["absolute", pytest.param("quantile", marks=pytest.mark.slow)])
 def test_a_sweeps_runs_are_the_single_ones_bit_for_bit(digits, tmp_path, rule):
     points = POINTS
     if rule == "quantile":
@@ -69,6 +69,7 @@ def test_a_sweeps_runs_are_the_single_ones_bit_for_bit(digits, tmp_path, rule):
     assert all(0 < row["test_accuracy"] <= 1 and row["failed"] == "" for row in rows)
 
 
+@pytest.mark.slow
 def test_plateaus_are_each_points_own(digits, tmp_path):
     plateau = {"schedule": "plateau", "patience": 1, "min_delta": 0.5, "epochs": 4}
     configs = [config(digits, **plateau, plateau_factor=factor) for factor in (0.5, 0.1)]

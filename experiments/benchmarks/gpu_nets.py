@@ -41,7 +41,7 @@ TINY = (64, 32)  # as many as the tests' files hold: training is then compiled a
 # Bytes for each byte of the largest layer's input: what the form makes of it, and of its gradient.
 WORKSPACE: dict[Form, int] = {"auto": 27, "xla": 4, "winograd": 16, "columns": 27}
 KEPT = 3  # copies of a layer's input and output that live until the gradient: themselves, cotangents, and a spare
-STATE = 23  # bytes per weight, as in ssm.estimate
+STATE = 31  # bytes per weight, as in ssm.estimate
 USABLE = 0.8  # of the device's memory
 
 

@@ -67,7 +67,7 @@ def test_submitted_programs_are_jobs_of_their_own(tmp_path):
     pytest.importorskip("submitit")
     place = Place(tmp_path, tmp_path)
     command = ("sweep.py", *BASE, "--epochs=1", "--vary", "init=elus,he")
-    submitted = place.program(*command, "--submit=local")
+    submitted = place.program(*command, "--submit", "local", "--slurm", "time=5", "--slurm=partition=none")
     assert submitted.returncode == 0, submitted.stderr
     (then,) = re.findall(r"^then: (.*)$", submitted.stdout, re.MULTILINE)
     assert then.endswith("--epochs=1 --vary init=elus,he")
