@@ -18,7 +18,7 @@ from ssm.trees import flatten, unflatten
 from tests.golden_cases import CASES, CONVOLUTIONAL, identify, inputs, net, paths, score_bound, summary
 
 SLOW = ("resnet20x1.5", "resnet20x3", "resnet56", "resnet110")  # to compile
-SLOW += ("conv6-baseline", "conv8-baseline")  # whose convolutions are those of the masked nets
+SLOW += ("conv6-masked", "conv6-baseline", "conv8-baseline")  # whose convolutions are those of Conv8, masked
 # On a CPU, `auto` is `columns` in the first layer and `winograd` in the others.
 OTHERS = {
     "conv2-masked": ("columns", "plain"),

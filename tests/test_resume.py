@@ -25,7 +25,6 @@ def config(digits, **overrides):
 
 PLATEAU = {"schedule": "plateau", "patience": 1, "plateau_factor": 0.5, "min_delta": 0.5, "reductions": 2}
 KINDS = {
-    "signed": {},
     "momentum and another scale": {"momentum": 0.5, "weight_distribution": "uniform"},
     "plateau": {**PLATEAU, "epochs": 6},
 }
