@@ -18,7 +18,8 @@ from ssm.trees import flatten, unflatten
 from tests.golden_cases import CASES, CONVOLUTIONAL, identify, inputs, net, paths, score_bound, summary
 
 SLOW = ("resnet20x1.5", "resnet20x3", "resnet56", "resnet110")  # to compile
-SLOW += ("conv6-masked", "conv6-baseline", "conv8-baseline")  # whose convolutions are those of Conv8, masked
+SLOW += ("conv6-masked", "conv4-baseline", "conv6-baseline", "conv8-baseline")  # whose convolutions are others', too
+SLOW += ("resnet20-baseline-auto",)  # beside its plain form, and the masked net's
 # On a CPU, `auto` is `columns` in the first layer and `winograd` in the others.
 OTHERS = {
     "conv2-masked": ("columns", "plain"),
@@ -88,9 +89,10 @@ def forms():
     would take as long to compile, and test no other code.
     """
     for case in CASES + CONVOLUTIONAL:
-        slow = [pytest.mark.slow] if {case["name"], identify(case)} & set(SLOW) else []
         for convolves in ("auto", *OTHERS.get(identify(case), ())):
-            yield pytest.param(case, "general", convolves, id=f"{identify(case)}-{convolves}", marks=slow)
+            name = f"{identify(case)}-{convolves}"
+            slow = [pytest.mark.slow] if {case["name"], identify(case), name} & set(SLOW) else []
+            yield pytest.param(case, "general", convolves, id=name, marks=slow)
         if case["masked"] and case["name"] in ("fcn", "conv2"):
             yield pytest.param(case, "gauge", "auto", id=f"{identify(case)}-gauge")
 

@@ -86,7 +86,7 @@ def test_a_seed_in_a_group_equals_the_seed_alone_bit_for_bit(digits, alone):
     same(alone, run(digits, [0, 3, 5]), 3)
 
 
-@pytest.mark.parametrize("devices", [2, 8])
+@pytest.mark.parametrize("devices", [pytest.param(2, marks=pytest.mark.slow), 8])
 def test_a_seed_does_not_depend_on_the_devices(digits, alone, devices):
     same(alone, run(digits, [1, 3, 4], devices=devices), 3)
 

@@ -45,7 +45,9 @@ def epochs_of(out):
     return [event for folder in out.iterdir() for event in read_journal(folder) if event["event"] == "epoch"]
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)]
+)
 def test_a_signal_saves_the_epoch_and_says_how_to_go_on(tmp_path, number, status):
     process = start("--seeds=1", f"--out={tmp_path}")
     read_to(process, "epoch 1/5000")
