@@ -155,7 +155,7 @@ def test_batch_norm_has_the_variables_of_its_kind():
     assert count_weights(affine["params"]) == 248_624 + count_weights(affine["batch_stats"])
 
 
-@pytest.mark.parametrize("kind", ["statistics", "affine"])
+@pytest.mark.parametrize("kind", [pytest.param("statistics", marks=pytest.mark.slow), "affine"])
 def test_batch_statistics_leave_padding_out(kind):
     net = ResNet(blocks=1, batch_norm=kind)
     variables = net.init(jax.random.key(0), IMAGES)

@@ -190,6 +190,7 @@ def content(run):
     return rows, masks, summary
 
 
+@pytest.mark.slow  # tests/test_faults.py has others like it
 def test_a_run_goes_on_after_a_crash_and_leaves_no_checkpoint(digits, tmp_path):
     settings = config(digits)
     whole = run_seeds(settings, digits, SEEDS, out=tmp_path / "whole")

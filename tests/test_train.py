@@ -376,7 +376,8 @@ def test_a_seed_of_the_papers_nets_alone_equals_the_seed_in_a_group(pictures, mo
 TINY = {"width": 0.1, "batch_size": 8, "epochs": 2}
 
 
-@pytest.mark.parametrize("augment", ["crop_flip", pytest.param("crop_flip_standardize", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("augment", ["crop_flip", "crop_flip_standardize"])
 def test_an_augmented_seed_alone_is_the_seed_in_a_group(pictures, augment):
     group = run(pictures, [0, 3], augment=augment, **TINY)
     same(group, run(pictures, [3], augment=augment, **TINY), 3)

@@ -63,6 +63,7 @@ def test_the_status_of_a_finished_sweep(place, swept):
     assert re.split(r"\s\s+", line)[:4] == [f"{swept[1].name}/program-0", "finished", "8 of 8", "100%"]
 
 
+@pytest.mark.slow
 def test_submitted_programs_are_jobs_of_their_own(tmp_path):
     pytest.importorskip("submitit")
     place = Place(tmp_path, tmp_path)
