@@ -21,7 +21,7 @@ import tyro
 from options import OVERRIDES, Options, conduct, configured, prepare
 
 from ssm.errors import UserError
-from ssm.program import run_program
+from ssm.program import command, run_program
 
 MOST_MINUTES = 24 * 60
 VARIED = OVERRIDES | {"model", "method", "preset", "dataset"}
@@ -133,25 +133,13 @@ def submit(sweep: Sweep, folder: Path, programs: int) -> None:
     executor.update_parameters(name="ssm-sweep", timeout_min=int(limits.pop("time", MOST_MINUTES)))
     if sweep.submit == "slurm":
         executor.update_parameters(slurm_additional_parameters=limits)
-    same = without(sys.argv, "--submit", "--slurm")
+    same = command("--submit", "--slurm")
     with executor.batch():  # one array
         jobs = [
-            executor.submit(submitit.helpers.CommandFunction([sys.executable, *same, f"--only={number}"]))
+            executor.submit(submitit.helpers.CommandFunction([sys.executable, *same[1:], f"--only={number}"]))
             for number in range(programs)
         ]
-    print(f"submitted: {', '.join(job.job_id for job in jobs)}\nthen: {shlex.join(['python', *same])}")
-
-
-def without(arguments: Sequence[str], *options: str) -> list[str]:
-    """Return a command line without some options and their values, whichever way they are written."""
-    kept: list[str] = []
-    value = False  # whether the next argument is the value of one that was left out
-    for argument in arguments:
-        name, sign, _ = argument.partition("=")
-        if not value and name not in options:
-            kept.append(argument)
-        value = not value and name in options and not sign
-    return kept
+    print(f"submitted: {', '.join(job.job_id for job in jobs)}\nthen: {shlex.join(same)}")
 
 
 def report(sweep: Sweep, folder: Path, points: list[dict[str, Any]], configs: Sequence[Any], seeds: list[int]) -> None:
@@ -176,6 +164,7 @@ def report(sweep: Sweep, folder: Path, points: list[dict[str, Any]], configs: Se
 
 def table(found: list[dict[str, Any]], varied: list[str]) -> str:
     """Return the points as lines of text, accuracy and remaining weights in %; * marks the Pareto front."""
+    from ssm.tables import aligned
 
     lines = [[*varied, "seeds", "accuracy %", "remaining %", "front", "run"]]
     for point in found:
@@ -185,10 +174,7 @@ def table(found: list[dict[str, Any]], varied: list[str]) -> str:
         ]
         own = [f"{point[name]:g}" if isinstance(point[name], float) else str(point[name]) for name in varied]
         lines.append([*own, str(point["seeds"]), *figures, "*" if point["front"] else "", point["run"]])
-    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
-    )
+    return "\n".join(aligned(lines))
 
 
 def plot(found: list[dict[str, Any]], path: Path) -> None:

@@ -31,6 +31,16 @@ def run_program(main: Callable[[Any], None], options: type, *, description: str 
         sys.exit(130)
 
 
-def command() -> list[str]:
-    """Return the command line of this process as a user would give it again, without what must not be repeated."""
-    return ["python", *(argument for argument in sys.argv if argument != "--fresh")]
+def command(*options: str) -> list[str]:
+    """Return this process's command line as a user would give it again.
+
+    Without --fresh, which must not be repeated, and without `options` and their values, whichever way they are written.
+    """
+    kept = ["python"]
+    value = False  # whether the next argument is the value of an option that was left out
+    for argument in sys.argv:
+        name, sign, _ = argument.partition("=")
+        if not value and name not in ("--fresh", *options):
+            kept.append(argument)
+        value = not value and name in options and not sign
+    return kept

@@ -231,7 +231,7 @@ def open_run(
         folder.mkdir(parents=True, exist_ok=True)
         with _locked(folder):
             _check_config(folder / "config.json", run.config)
-            for litter in [*folder.rglob(".*.tmp")]:
+            for litter in folder.rglob(".*.tmp"):
                 litter.unlink()
             finished = set(run.finished_seeds())
             rows = run._history()

@@ -2,7 +2,7 @@
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -138,21 +138,13 @@ def run_seeds(
     """
     conduct, loop = conduct or Conduct(), loop or seed_loop(config.model)
     where = how_run(config, dataset, loop, form)
-    folder = Path(out) / run_name(config.as_dict())
-    store = folder / checkpoint.FOLDER
-    run = Run(folder=folder, config=plain(config.as_dict()), environment=where, source=dataset.source, weights=None)
+    run = described_run(config, where, dataset, out)
+    folder = run.folder
 
     def opened() -> list[int]:
         """Open the folder, as one process of all does, and return the seeds that it lacks."""
         stack.enter_context(held(folder))
-        if conduct.fresh:
-            clear(folder)
-        open_run(out, config=config.as_dict(), environment=where, source=dataset.source)
-        run.add_parts()
-        check_data(run, where["data"])
-        finished = set(run.finished_seeds())
-        checkpoint.remove_finished(store, [member_key(run.config, seed) for seed in finished])
-        missing = [seed for seed in dict.fromkeys(seeds) if seed not in finished]
+        missing = take_up(run, seeds, conduct)
         if missing:
             Journal(folder, conduct.tell)("opened")
         return missing
@@ -160,19 +152,60 @@ def run_seeds(
     with ExitStack() as stack:
         missing = agreed(conduct.hosts, opened, f"{folder.name}, data {where['data']}")
         if missing:
-            example = jnp.zeros((1, *dataset.train_images.shape[1:]))
-            run = dataclasses.replace(run, weights=count_masked(build(config, classes=dataset.classes), example))
-            own = conduct.hosts.share(missing)
-            group, devices = fitting_plan(config, dataset, max(len(own), 1), group=group, loop=loop)
-            devices_ = jax.local_devices()[:devices]
-            trainer = make_trainer(config, dataset, devices=devices_, loop=loop, form=form, resumable=True)
+            members = [(config, seed) for seed in conduct.hosts.share(missing)]
+            trainer, group = ready(config, dataset, max(len(members), 1), group=group, loop=loop, form=form)
+            run = dataclasses.replace(run, weights=count_weights_of(trainer, dataset))
             with watched(GRACE) as interrupts:
-                members = [(config, seed) for seed in own]
                 train_groups(trainer, members, {folder.name: run}, folder, group, where["data"], conduct, interrupts)
                 _await_others(run, missing, conduct.hosts, interrupts)
             if conduct.hosts.number == 0:
-                checkpoint.remove_finished(store, [member_key(run.config, seed) for seed in run.finished_seeds()])
+                checkpoint.remove_finished(folder / checkpoint.FOLDER, finished_keys([run]))
     return run
+
+
+def described_run(config: Config, environment: Mapping[str, Any], dataset: Dataset, out: Path) -> Run:
+    """Return the run of a configuration under `out`, whose folder need not be there."""
+    settings = plain(config.as_dict())
+    folder = Path(out) / run_name(settings)
+    return Run(folder=folder, config=settings, environment=environment, source=dataset.source, weights=None)
+
+
+def take_up(run: Run, seeds: Sequence[int], conduct: Conduct) -> list[int]:
+    """Open a run's folder, which the caller holds, and return the seeds that it lacks; raises as `run_seeds` does."""
+    if conduct.fresh:
+        clear(run.folder)
+    open_run(run.folder.parent, config=run.config, environment=run.environment, source=run.source)
+    run.add_parts()
+    check_data(run, run.environment["data"])
+    checkpoint.remove_finished(run.folder / checkpoint.FOLDER, finished_keys([run]))
+    finished = set(run.finished_seeds())
+    return [seed for seed in dict.fromkeys(seeds) if seed not in finished]
+
+
+def finished_keys(runs: Iterable[Run]) -> list[str]:
+    """Return the keys of all finished seeds of some runs."""
+    return [member_key(run.config, seed) for run in runs for seed in run.finished_seeds()]
+
+
+def ready(
+    config: Config,
+    dataset: Dataset,
+    seeds: int,
+    *,
+    group: int | None,
+    loop: SeedLoop,
+    form: Form,
+    together: bool = False,
+) -> tuple[Trainer, int]:
+    """Return a trainer for so many seeds on this process's devices, and how many it trains at once (`fitting_plan`)."""
+    group, devices = fitting_plan(config, dataset, seeds, group=group, loop=loop, together=together)
+    own = jax.local_devices()[:devices]
+    return make_trainer(config, dataset, devices=own, loop=loop, form=form, resumable=True), group
+
+
+def count_weights_of(trainer: Trainer, dataset: Dataset) -> int:
+    """Return how many weights of a trainer's net its mask covers."""
+    return count_masked(trainer.net, jnp.zeros((1, *dataset.train_images.shape[1:])))
 
 
 def _await_others(run: Run, seeds: Sequence[int], hosts: Hosts, interrupts: Interrupts) -> None:
@@ -233,8 +266,7 @@ def train_groups(
             )
             _add(runs, part, outcomes, conduct.hosts)
             journal("saved", seeds=len(part))
-            finished = [member_key(run.config, seed) for run in runs.values() for seed in run.finished_seeds()]
-            checkpoint.remove_finished(store, finished)
+            checkpoint.remove_finished(store, finished_keys(runs.values()))
             if interrupts.caught is not None and number < len(groups):
                 journal("interrupted")
                 raise Interrupted(

@@ -7,25 +7,31 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from ssm import checkpoint, thresholds
-from ssm.build import build
 from ssm.config import Config
 from ssm.convolution import Form
 from ssm.data import Dataset
 from ssm.devices import seed_loop
 from ssm.epoch import SeedLoop
 from ssm.errors import UserError
-from ssm.estimate import count_masked
 from ssm.interrupts import Interrupted, watched
 from ssm.lock import held
-from ssm.results import Run, clear, member_key, open_run, read_summary, run_name
-from ssm.run import GRACE, Conduct, check_data, fitting_plan, how_run, train_groups
+from ssm.results import Run, read_summary, run_name
+from ssm.run import (
+    GRACE,
+    Conduct,
+    count_weights_of,
+    described_run,
+    finished_keys,
+    how_run,
+    ready,
+    take_up,
+    train_groups,
+)
 from ssm.statistics import interval
-from ssm.train import TRACED, make_trainer
+from ssm.train import TRACED, Member
 
 
 def program_key(config: Config) -> tuple[Any, ...]:
@@ -65,8 +71,8 @@ def run_together(
     """
     conduct, loop = conduct or Conduct(), loop or seed_loop(configs[0].model)
     where = how_run(configs[0], dataset, loop, form)
-    weights = count_masked(build(configs[0], classes=dataset.classes), jnp.zeros((1, *dataset.train_images.shape[1:])))
     runs: dict[str, Run] = {}
+    members: list[Member] = []
     with ExitStack() as stack:
         stack.enter_context(held(folder))
         if conduct.fresh:
@@ -74,30 +80,17 @@ def run_together(
         for litter in folder.rglob(".*.tmp"):
             litter.unlink(missing_ok=True)
         for config in configs:
-            name = run_name(config.as_dict())
-            stack.enter_context(held(out / name))
-            if conduct.fresh:
-                clear(out / name)
-            runs[name] = open_run(
-                out, config=config.as_dict(), environment=where, source=dataset.source, weights=weights
-            )
-            check_data(runs[name], where["data"])
-        finished = {name: set(run.finished_seeds()) for name, run in runs.items()}
-        members = [
-            (config, seed)
-            for config in configs
-            for seed in dict.fromkeys(seeds)
-            if seed not in finished[run_name(config.as_dict())]
-        ]
-        done = [member_key(run.config, seed) for name, run in runs.items() for seed in finished[name]]
-        checkpoint.remove_finished(folder / checkpoint.FOLDER, done)
+            run = described_run(config, where, dataset, out)
+            stack.enter_context(held(run.folder))
+            runs[run.folder.name] = run
+            members += [(config, seed) for seed in take_up(run, seeds, conduct)]
+        checkpoint.remove_finished(folder / checkpoint.FOLDER, finished_keys(runs.values()))
         if not members:
             return
         # All at once: a group of another size would be compiled anew, and checkpoints are what a crash leaves.
-        group, devices = fitting_plan(configs[0], dataset, len(members), group=group, loop=loop, together=True)
-        trainer = make_trainer(
-            configs[0], dataset, devices=jax.local_devices()[:devices], loop=loop, form=form, resumable=True
-        )
+        trainer, group = ready(configs[0], dataset, len(members), group=group, loop=loop, form=form, together=True)
+        weights = count_weights_of(trainer, dataset)
+        runs = {name: dataclasses.replace(run, weights=weights) for name, run in runs.items()}
         with watched(GRACE) as interrupts:
             train_groups(trainer, members, runs, folder, group, where["data"], conduct, interrupts)
             if interrupts.caught is not None:  # in its last epochs: the sweep's other programs must not begin
