@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ssm.artifact.artifact import load as load
     from ssm.errors import UserError as UserError
     from ssm.optim import sgdw as sgdw
     from ssm.supermask import Supermask as Supermask
@@ -19,10 +20,11 @@ _HOMES = {
     "Supermask": "ssm.supermask",
     "UserError": "ssm.errors",
     "binarize": "ssm.ternary",
+    "load": "ssm.artifact",
     "sgdw": "ssm.optim",
     "ternarize": "ssm.ternary",
 }
-__all__ = ["Supermask", "UserError", "binarize", "sgdw", "ternarize"]
+__all__ = ["Supermask", "UserError", "binarize", "load", "sgdw", "ternarize"]
 
 
 def __getattr__(name: str) -> Any:

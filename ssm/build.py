@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax import linen as nn
 from jax import Array
 from jaxtyping import Float, Int, UInt8
 
@@ -57,16 +58,16 @@ def build(config: Config, *, classes: int = 10, form: Form = "auto") -> Supermas
 
     `form` forces a form of the convolutions (`ssm.convolution`): they differ in speed, and in rounding alone.
     """
-    rounds = config.precision == "bfloat16"
     options: dict[str, Any] = {}
     if config.model in RESNETS:
         options = {name: getattr(config, name) for name in ("projections", "batch_norm", "stem_affine")}
-    module = MODELS[config.model](
-        classes=classes,
+    module = network(
+        config.model,
+        classes,
+        precision=config.precision,
+        form=form,
         width=config.width,
         kernel_init=kernel_init(config),
-        dot_general=products.bfloat16_dot_general if rounds else None,
-        conv_general_dilated=partial(conv_general_dilated, form=form, bfloat16=rounds),
         **options,
     )
     return Supermask(
@@ -75,6 +76,17 @@ def build(config: Config, *, classes: int = 10, form: Form = "auto") -> Supermas
         threshold=thresholds.parse(config.threshold, one_sided=config.method == "binary"),
         score_init=score_init(config),
         others="trained",  # scales and offsets of batch normalisation, where the net has them
+    )
+
+
+def network(model: str, classes: int, *, precision: str, form: Form = "auto", **options: Any) -> nn.Module:
+    """Return one of the paper's networks with the products and convolutions of a precision; `options` are its own."""
+    rounds = precision == "bfloat16"
+    return MODELS[model](
+        classes=classes,
+        dot_general=products.bfloat16_dot_general if rounds else None,
+        conv_general_dilated=partial(conv_general_dilated, form=form, bfloat16=rounds),
+        **options,
     )
 
 

@@ -72,13 +72,14 @@ class Program(NamedTuple):
     """The compiled functions of a run; each takes and returns arrays with a leading seed axis.
 
     start: Begin -> State.  epoch: (State (donated), Given, epoch, fixed order [n] or None, train, test) ->
-    (State, Info).  finish: State -> (masks int8 by layer, params).
+    (State, Info).  finish: State -> (masks int8 by layer, params, the module's other
+    collections).
     `place` puts an array with a seed axis, and `share` one without, on the devices.
     """
 
     start: Callable[..., State]
     epoch: Callable[..., tuple[State, Info]]
-    finish: Callable[..., tuple[dict[str, Array], Any]]
+    finish: Callable[..., tuple[dict[str, Array], Any, Any]]
     place: Callable[[Any], Any]
     share: Callable[[Any], Any]
 
@@ -311,6 +312,6 @@ def _int8_masks(net: Supermask, form: StepForm) -> dict[str, Array]:
     return found | {"/".join(path): found["/".join(path)] * sign for path, sign in form.signs.items()}
 
 
-def _finish(net: Supermask, state: State) -> tuple[dict[str, Array], Any]:
+def _finish(net: Supermask, state: State) -> tuple[dict[str, Array], Any, Any]:
     found = {layer_name(path): mask for path, mask in transpose(_int8_masks(net, state.form)).items()}
-    return found, from_step(state.form)
+    return found, from_step(state.form), state.rest

@@ -41,7 +41,7 @@ def initial_masks(
     )
     found = []
     for seed in seeds:
-        masks, _ = program.finish(program.start(program.place(beginning([(config, seed)]))))
+        masks, *_ = program.finish(program.start(program.place(beginning([(config, seed)]))))
         found.append(jax.device_get(masks))
     return {layer: np.concatenate([one[layer] for one in found]) for layer in found[0]}
 

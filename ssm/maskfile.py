@@ -18,7 +18,7 @@ _SHIFTS = np.arange(0, 8, 2, dtype=np.uint8)
 _EMPTY = 22  # bytes of a zip file without entries
 
 # What zipfile and numpy raise for bytes they did not write, found by flipping every one of a file's.
-_DAMAGE = (OSError, EOFError, ValueError, KeyError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)
+DAMAGE = (OSError, EOFError, ValueError, KeyError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)
 
 
 def save_masks(path: str | os.PathLike[str], masks: Mapping[str, np.ndarray]) -> None:
@@ -65,7 +65,7 @@ def load_masks(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         return masks
     except FileNotFoundError:
         raise UserError(f"{path} does not exist") from None
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise UserError(f"{path} is damaged: not the masks of a run ({error})") from error
 
 

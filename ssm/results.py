@@ -5,6 +5,7 @@
     NAME/history.csv        long format, one row per seed and epoch
     NAME/summary.json       the statistics, and the list of the finished seeds: written last
     NAME/masks/seed-0003.npz
+    NAME/values/seed-0003.npz   only of nets with batch normalisation: its scales, offsets and statistics
     NAME/parts/...          seeds that other processes of a distributed run have finished, until they are added
 
 A seed is finished once summary.json names it. Whatever else a crash leaves behind is dropped on reopening.
@@ -29,6 +30,7 @@ from ssm.history import Row, read_history, write_history
 from ssm.lock import HOLDER, LOCK
 from ssm.maskfile import save_masks
 from ssm.statistics import interval
+from ssm.valuefile import save_values, value_path
 
 PARTS = "parts"
 
@@ -78,6 +80,7 @@ class Run:
         history_rows: Sequence[Mapping[str, Any]],
         finals: Sequence[Mapping[str, Any]],
         masks: Mapping[int, Mapping[str, np.ndarray]] | None = None,
+        values: Mapping[int, Mapping[str, np.ndarray]] | None = None,
     ) -> dict[str, Any]:
         """Add finished seeds to the run and return the new summary; all of them are added, or none.
 
@@ -85,6 +88,7 @@ class Run:
         finals: one per seed: seed, test_accuracy and remaining_weights (shares 0..1), and failed_epoch and
             failed_reason for one that was set aside (else absent or None). It is finished, but in no statistics.
         masks: by seed and layer, values in {-1, 0, 1}.
+        values: by seed and name, what the net has beside its masks.
 
         Seeds that are finished already, here or by another program meanwhile, stay as they are.
 
@@ -111,9 +115,7 @@ class Run:
             if rows and added and set(rows[0]) != set(added[0]):
                 raise UserError(f"{self.folder / 'history.csv'} has other columns: it's another version's run")
             rows = sorted([*rows, *map(dict, added)], key=lambda row: (int(row["seed"]), int(row["epoch"])))
-            for seed, layers in (masks or {}).items():
-                if seed in new:
-                    save_masks(mask_path(self.folder, seed), layers)
+            self._save_arrays(set(new), masks or {}, values or {})
             write_history(self.folder / "history.csv", rows)
             self._note_environment(sorted(new))
             # Last: until it names a seed, that isn't finished, and all of the above is dropped or replaced.
@@ -127,10 +129,10 @@ class Run:
         history_rows: Sequence[Mapping[str, Any]],
         finals: Sequence[Mapping[str, Any]],
         masks: Mapping[int, Mapping[str, np.ndarray]],
+        values: Mapping[int, Mapping[str, np.ndarray]] | None = None,
     ) -> None:
         """Write finished seeds beside the run, for the one process that adds them (`add_parts`); as `add_seeds`."""
-        for seed, layers in masks.items():
-            save_masks(mask_path(self.folder, seed), layers)
+        self._save_arrays(set(masks), masks, values or {})
         part = {"environment": self.environment, "weights": self.weights, "history": history_rows, "finals": finals}
         name = "-".join(str(final["seed"]) for final in finals)
         write_json(self.folder / PARTS / f"{hashlib.sha256(name.encode()).hexdigest()[:12]}.json", part)
@@ -146,6 +148,17 @@ class Run:
             except (KeyError, TypeError) as error:
                 raise UserError(f"{path} is damaged: not a part of a run ({error!r})") from error
             path.unlink()
+
+    def _save_arrays(
+        self,
+        seeds: set[int],
+        masks: Mapping[int, Mapping[str, np.ndarray]],
+        values: Mapping[int, Mapping[str, np.ndarray]],
+    ) -> None:
+        for seed in seeds & set(masks):
+            save_masks(mask_path(self.folder, seed), masks[seed])
+        for seed in seeds & {seed for seed, own in values.items() if own}:
+            save_values(value_path(self.folder, seed), values[seed])
 
     def _history(self) -> list[Row]:
         path = self.folder / "history.csv"

@@ -115,6 +115,8 @@ def how_run(config: Config, dataset: Dataset, loop: SeedLoop, form: Form) -> dic
         convolutions=form,
         matmul_precision=MATMUL_PRECISION,
         data=dataset.fingerprint(),
+        image_shape=dataset.train_images.shape[1:],
+        class_names=dataset.class_names,
     )
 
 
@@ -292,7 +294,7 @@ def _add(runs: Mapping[str, Run], members: Sequence[Member], outcomes: Sequence[
         result = as_result(own)
         try:
             add = run.add_seeds if hosts.number == 0 else run.add_part
-            add(history_rows=result.history, finals=result.finals, masks=result.masks)
+            add(history_rows=result.history, finals=result.finals, masks=result.masks, values=result.values)
         except OSError as error:  # a full disk, say: what was saved before stands
             where = f"{run.folder} cannot be written: {error.strerror or error}"
             raise UserError(f"{where}; what was saved before stands: make room, and give the same command") from error

@@ -21,6 +21,7 @@ from ssm.plateau import PlateauRule, PlateauState
 from ssm.results import member_key, run_name
 from ssm.snapshot import frozen_hashes, restored, stored_arrays
 from ssm.supermask import Supermask
+from ssm.trees import flatten
 
 Row = dict[str, Any]
 Member: TypeAlias = tuple[Config, int]
@@ -46,12 +47,16 @@ class Progress(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What one seed ends with; `masks` and `params` are None if it was set aside."""
+    """What one seed ends with; `masks` and `params` are None if it was set aside.
+
+    `values` are what a masked net has beside its masks: scales, offsets, batch statistics, by `COLLECTION/LAYER/NAME`.
+    """
 
     history: list[Row]
     final: Row  # seed, test_accuracy, remaining_weights, failed_epoch and failed_reason (None if it was not set aside)
     masks: dict[str, np.ndarray] | None
     params: Any
+    values: dict[str, np.ndarray]
 
 
 class Result(NamedTuple):
@@ -61,6 +66,7 @@ class Result(NamedTuple):
     finals: list[Row]
     masks: dict[int, dict[str, np.ndarray]]
     params: dict[int, Any]
+    values: dict[int, dict[str, np.ndarray]]
 
 
 def as_result(outcomes: Sequence[Outcome]) -> Result:
@@ -71,6 +77,7 @@ def as_result(outcomes: Sequence[Outcome]) -> Result:
         [one.final for one in outcomes],
         {seed: one.masks for seed, one in whole.items() if one.masks is not None},
         {seed: one.params for seed, one in whole.items()},
+        {seed: one.values for seed, one in whole.items()},
     )
 
 
@@ -252,7 +259,7 @@ def _row(info: Info, index: int, seed: int, epoch: int, seconds: float, learning
 def _outcomes(
     program: Program, state: State, seeds: Sequence[int], history: list[list[Row]], bad: dict[int, Bad]
 ) -> list[Outcome]:
-    masks, params = jax.device_get(program.finish(state))
+    masks, params, rest = jax.device_get(program.finish(state))
     outcomes = []
     for index, (seed, rows) in enumerate(zip(seeds, history, strict=True)):
         last = rows[-1] if rows else {}
@@ -260,7 +267,12 @@ def _outcomes(
         wrong = bad.get(index)
         final |= {"failed_epoch": wrong and wrong.epoch, "failed_reason": wrong and wrong.reason}
         own = None if wrong else {name: mask[index] for name, mask in masks.items()}
-        outcomes.append(
-            Outcome(rows, final, own, None if wrong else jax.tree.map(lambda leaf, i=index: leaf[i], params))
-        )
+        learned, kept = jax.tree.map(lambda leaf, i=index: leaf[i], (params, rest))
+        values = {} if wrong else _values(learned["net"], kept)
+        outcomes.append(Outcome(rows, final, own, None if wrong else learned, values))
     return outcomes
+
+
+def _values(params: Any, rest: Any) -> dict[str, np.ndarray]:
+    leaves = {("params", *path): leaf for path, leaf in flatten(params).items() if path[-1] != "kernel"}
+    return {"/".join(path): np.asarray(leaf) for path, leaf in (leaves | flatten(rest)).items()}

@@ -1,0 +1,87 @@
+"""Ternary layers as one stream of entropy-coded words (docs/format.md), by constriction's ANS coder.
+
+A layer's symbols -1, 0, +1 are coded with its own shares of them, so that its cost is the entropy bound within a few
+bytes; all layers share one stream, the first one on top.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import constriction
+import numpy as np
+from jaxtyping import Int8, UInt32
+
+from ssm.errors import UserError
+
+CHUNK = 1 << 20  # symbols decoded at once: the coder gives four bytes for each
+SYMBOLS = (-1, 0, 1)
+
+
+class Counts(NamedTuple):
+    """How many elements of a layer are -1 and +1, of how many."""
+
+    minus: int
+    plus: int
+    size: int
+
+
+def count(layer: Int8[np.ndarray, "..."]) -> Counts:
+    """Count a ternary layer of any shape.
+
+    Raises:
+        ValueError: for other values than -1, 0 and 1.
+    """
+    minus, zero, plus = (int(np.count_nonzero(layer == symbol)) for symbol in SYMBOLS)
+    if minus + zero + plus != layer.size:
+        raise ValueError("a layer has values other than -1, 0 and 1")
+    return Counts(minus, plus, layer.size)
+
+
+def entropy_bytes(counts: Sequence[Counts]) -> float:
+    """Return the bound for coding layers by their own shares: sum of -n log2(n / size) over symbols, in bytes."""
+    bits = 0.0
+    for minus, plus, size in counts:
+        bits -= sum(n * np.log2(n / size) for n in (minus, size - minus - plus, plus) if n)
+    return bits / 8
+
+
+def encode(layers: Sequence[Int8[np.ndarray, "..."]]) -> UInt32[np.ndarray, " words"]:
+    """Return the stream of ternary layers, which `decode` gives back in this order; ValueError as `count`."""
+    coder = constriction.stream.stack.AnsCoder()
+    for layer in reversed(layers):
+        counts = count(layer)
+        if counts.size:
+            coder.encode_reverse(layer.astype(np.int32).reshape(-1) + 1, _model(counts))
+    return coder.get_compressed()
+
+
+def decode(words: UInt32[np.ndarray, " words"], counts: Sequence[Counts]) -> Iterator[Int8[np.ndarray, " size"]]:
+    """Give the layers of a stream one after another, flat.
+
+    Raises:
+        UserError: if a layer has not the counts that it was coded with, or something is left of the stream.
+    """
+    if not all(min(minus, plus, size - minus - plus) >= 0 for minus, plus, size in counts):
+        raise UserError("a layer has more elements of -1 and +1 than elements")
+    try:
+        coder = constriction.stream.stack.AnsCoder(words)
+    except ValueError as error:
+        raise UserError(f"the stream of its layers is damaged ({error})") from error
+    for number, one in enumerate(counts):
+        layer = np.empty(one.size, np.int8)
+        model = _model(one) if one.size else None
+        for start in range(0, one.size, CHUNK):
+            part = layer[start : start + CHUNK]
+            part[:] = coder.decode(model, part.size)
+        layer -= 1
+        if count(layer) != one:
+            raise UserError(f"layer {number} has other elements than it was saved with")
+        yield layer
+    if not coder.is_empty():
+        raise UserError("the stream of its layers is longer than they are")
+
+
+def _model(counts: Counts) -> constriction.stream.model.Categorical:
+    minus, plus, size = counts
+    shares = np.asarray([minus, size - minus - plus, plus], np.float64) / size
+    return constriction.stream.model.Categorical(shares, perfect=False)
