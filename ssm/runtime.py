@@ -18,12 +18,7 @@ from scipy.special import softmax
 from ssm.errors import UserError
 from ssm.graph import Node
 
-try:  # what `matrix @ vector` ends in, without its 5 microseconds of checks; not a public name
-    from scipy.sparse._sparsetools import csr_matvec
-except ImportError:
-    csr_matvec = None
-
-SPARSE_BELOW = 0.15  # density up to which a sparse product is faster than a dense one (benchmarks/inference.py)
+SPARSE_BELOW = 0.05  # density up to which a sparse product is faster than a dense one (benchmarks/inference.py)
 BLOCK_BYTES = 32 << 20  # of patches that a convolution makes at once
 
 Matrix = Float32[np.ndarray, "inputs outputs"]
@@ -48,11 +43,14 @@ def standardize(images: UInt8[np.ndarray, "n h w c"]) -> Float32[np.ndarray, "n 
     return values.reshape(images.shape)
 
 
+_ZERO, _ONE = np.float32(0), np.float32(1)
+
+
 def elu(x: Float32[np.ndarray, "..."]) -> Float32[np.ndarray, "..."]:
     """Return x above 0, exp(x) - 1 at or below it (equation 2)."""
-    below = np.minimum(x, 0)
-    np.exp(below, out=below)
-    below -= 1
+    below = np.minimum(x, _ZERO)
+    np.exp(below, below)
+    np.subtract(below, _ONE, below)
     return np.maximum(x, below)  # exp(x) - 1 is never below x
 
 
@@ -75,23 +73,26 @@ class Runtime:
     ) -> None:
         self.inputs = tuple(inputs)
         self.class_names = tuple(class_names)
-        self._last = nodes[-1].name
-        self._patches = 0  # bytes of the largest convolution's patches, per image
-        self._steps = [(node.name, node.inputs, self._function(node, kernels, norms)) for node in nodes[1:]]
-        self._uses = [name for _, inputs, _ in self._steps for name in inputs]
-        size = self.inputs[0] * self.inputs[1] * 4
-        self._patches = max([0, *(size * math.prod(kernels[n.name].shape[:3]) for n in nodes if n.op == "conv")])
+        self._nodes = tuple(nodes)
+        self._functions = [self._function(node, kernels, norms) for node in nodes[1:]]
+        # Most nets are chains, in which each operation takes what the one before it made.
+        self._chain = all(node.inputs == (before.name,) for before, node in zip(nodes, nodes[1:], strict=False))
+        pixels = self.inputs[0] * self.inputs[1]
+        windows = [math.prod(kernels[node.name].shape[:3]) for node in nodes if node.op == "conv"]
+        self._block = max(1, BLOCK_BYTES // (4 * pixels * max(windows))) if windows else None
 
     def __call__(self, images: Float32[np.ndarray, "n h w c"]) -> Float32[np.ndarray, "n classes"]:
         """Return the logits of standardised images."""
-        images = np.asarray(images, np.float32)
-        if images.ndim != 4 or images.shape[1:] != self.inputs or not len(images):
+        if images.shape[1:] != self.inputs or images.dtype != np.float32 or not images.shape[0]:
             wanted = " x ".join(map(str, self.inputs))
-            raise UserError(f"images of shape {list(images.shape)}: this net takes [n, height, width, channels], {wanted}")
-        if not self._patches:
+            raise UserError(
+                f"images are {images.dtype} {list(images.shape)}; this net takes float32 [n, height, width, channels], "
+                f"standardised, of {wanted}"
+            )
+        if self._block is None or len(images) <= self._block:
             return self._run(images)
-        block = max(1, BLOCK_BYTES // self._patches)
-        return np.concatenate([self._run(images[start : start + block]) for start in range(0, len(images), block)])
+        starts = range(0, len(images), self._block)
+        return np.concatenate([self._run(images[start : start + self._block]) for start in starts])
 
     def logits(self, images: UInt8[np.ndarray, "n h w c"]) -> Float32[np.ndarray, "n classes"]:
         """Return the logits of images as they come, 0 to 255."""
@@ -103,21 +104,20 @@ class Runtime:
 
     def activations(self, images: Float32[np.ndarray, "n h w c"]) -> dict[str, np.ndarray]:
         """Return every operation's output by its name, [n, ...], for a few standardised images."""
-        return {name: _batch_first(value) for name, value in self._all(np.asarray(images, np.float32), keep=True).items()}
+        return {name: _batch_first(value) for name, value in self._all(images).items()}
 
     def _run(self, images: np.ndarray) -> np.ndarray:
-        return _batch_first(self._all(images, keep=False)[self._last])
+        if not self._chain:
+            return _batch_first(self._all(images)[self._nodes[-1].name])
+        value = images
+        for function in self._functions:
+            value = function(value)
+        return _batch_first(value)
 
-    def _all(self, images: np.ndarray, *, keep: bool) -> dict[str, np.ndarray]:
+    def _all(self, images: np.ndarray) -> dict[str, np.ndarray]:
         values = {"input": images}
-        left = {} if keep else {name: self._uses.count(name) for name in dict.fromkeys(self._uses)}
-        for name, inputs, function in self._steps:
-            values[name] = function(*(values[each] for each in inputs))
-            for each in inputs:
-                if not keep:
-                    left[each] -= 1
-                    if not left[each]:
-                        del values[each]
+        for node, function in zip(self._nodes[1:], self._functions, strict=True):
+            values[node.name] = function(*(values[name] for name in node.inputs))
         return values
 
     def _function(
@@ -135,39 +135,26 @@ class Runtime:
                 return lambda x: x * factor + offset
             case "select":
                 chosen = np.asarray(node.indices, np.intp)
-                return lambda x: np.ascontiguousarray(x[chosen])
+                return lambda x: x.take(chosen, axis=0)
             case "flatten":
-                # From here on features come first, [features, batch]: as sparse products take them.
-                return lambda x: np.ascontiguousarray(x.reshape(len(x), -1).T)
+                # From here on features come first, as sparse products take them: [features, batch], of one image a vector.
+                return lambda x: x.reshape(-1) if x.shape[0] == 1 else np.ascontiguousarray(x.reshape(len(x), -1).T)
             case "mean":
-                return lambda x: np.ascontiguousarray(x.mean(axis=(1, 2)).T)
+                return lambda x: np.ascontiguousarray(x.mean(axis=(1, 2)).T).squeeze(1 if x.shape[0] == 1 else ())
             case _:
                 return {"elu": elu, "pool": _pool, "smooth_pool": _smooth_pool, "add": np.add}[node.op]
 
 
 def _batch_first(value: np.ndarray) -> np.ndarray:
-    return value.T if value.ndim == 2 else value
+    return value[None] if value.ndim == 1 else value.T if value.ndim == 2 else value
 
 
 def _dense(kernel: Matrix) -> Callable[[np.ndarray], np.ndarray]:
-    """Return the product of a kernel's transpose with [inputs, batch]."""
+    """Return the product of a kernel's transpose with [inputs, batch], or a vector [inputs]."""
     matrix = np.ascontiguousarray(kernel.T, np.float32)
     if np.count_nonzero(matrix) > SPARSE_BELOW * matrix.size:
-        return lambda x: matrix @ x
-    sparse = csr_array(matrix)
-    if csr_matvec is None:
-        return lambda x: sparse @ x
-    rows, columns = sparse.shape
-    indptr, indices, data = sparse.indptr, sparse.indices, sparse.data
-
-    def product(x: np.ndarray) -> np.ndarray:
-        if x.shape[1] != 1:
-            return sparse @ x
-        result = np.zeros((rows, 1), np.float32)
-        csr_matvec(rows, columns, indptr, indices, data, x, result)
-        return result
-
-    return product
+        return matrix.dot
+    return csr_array(matrix).__matmul__
 
 
 def _conv(x: np.ndarray, kernel: np.ndarray, stride: int) -> np.ndarray:

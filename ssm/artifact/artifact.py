@@ -125,7 +125,11 @@ class Artifact:
         return logits(self, images)
 
     def runtime(self) -> Runtime:
-        """Return the net for inference without JAX."""
+        """Return the net for inference without JAX, without what can't influence its output."""
+        return self.compact().runtime()
+
+    def full_runtime(self) -> Runtime:
+        """Return the net for inference without JAX with all its units, for those who look at them."""
         from ssm.runtime import Runtime
 
         net = self._known()
