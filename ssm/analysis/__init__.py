@@ -7,6 +7,7 @@ function of one layer to all layers of a net, and to all together.
 from ssm.analysis.always import always_hidden, hidden_inputs, input_sums
 from ssm.analysis.compare import Comparison, compare
 from ssm.analysis.equality import Equality, equality
+from ssm.analysis.flow import Flow, flow
 from ssm.analysis.layers import ALL, by_layer
 from ssm.analysis.shares import Moves, Shares, flip_rate, moves, shares
 from ssm.analysis.shuffle import shuffled
@@ -18,6 +19,7 @@ __all__ = [
     "ALL",
     "Comparison",
     "Equality",
+    "Flow",
     "Moves",
     "PermutationTest",
     "Profiles",
@@ -28,6 +30,7 @@ __all__ = [
     "compare",
     "compression",
     "equality",
+    "flow",
     "flip_rate",
     "hidden_inputs",
     "input_sums",

@@ -37,14 +37,6 @@ def count(layer: Int8[np.ndarray, "..."]) -> Counts:
     return Counts(minus, plus, layer.size)
 
 
-def entropy_bytes(counts: Sequence[Counts]) -> float:
-    """Return the bound for coding layers by their own shares: sum of -n log2(n / size) over symbols, in bytes."""
-    bits = 0.0
-    for minus, plus, size in counts:
-        bits -= sum(n * np.log2(n / size) for n in (minus, size - minus - plus, plus) if n)
-    return bits / 8
-
-
 def encode(layers: Sequence[Int8[np.ndarray, "..."]]) -> UInt32[np.ndarray, " words"]:
     """Return the stream of ternary layers, which `decode` gives back in this order; ValueError as `count`."""
     coder = constriction.stream.stack.AnsCoder()
