@@ -148,7 +148,9 @@ def value_shapes(net: Architecture) -> dict[str, Shape]:
         if node.op != "norm":
             continue
         shape = (channels[node.inputs[0]],)
-        if net.batch_norm == "affine" or (net.batch_norm == "frozen" and net.stem_affine and node.name == "BatchNorm_0"):
+        if net.batch_norm == "affine" or (
+            net.batch_norm == "frozen" and net.stem_affine and node.name == "BatchNorm_0"
+        ):
             found |= {f"params/{node.name}/{name}": shape for name in ("bias", "scale")}
         if net.batch_norm != "frozen":
             found |= {f"batch_stats/{node.name}/{name}": shape for name in ("mean", "var")}
@@ -203,5 +205,3 @@ def _resnet(net: Architecture, nodes: list[Node]) -> None:
             last = _elu(nodes, _then(nodes, Node(f"{block}:sum", "add", (shortcut, inner))))
     last = _then(nodes, Node("mean", "mean", (last,)))
     nodes.append(Node("Dense_0", "dense", (last,), size=net.classes))
-
-

@@ -1,11 +1,11 @@
 """Which channels of a net can influence its output: what is dead can be left out, exactly.
 
-Nets without biases: a unit without an incoming weight gives elu(0) = 0 whatever the image is, and one without an outgoing
-weight is never seen.  Only a batch normalisation's offset makes something of nothing.
+Nets without biases: a unit without an incoming weight gives elu(0) = 0 whatever the image is, and one without an
+outgoing weight is never seen.  Only a batch normalisation's offset makes something of nothing.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Shaped
@@ -28,7 +28,7 @@ class Liveness(NamedTuple):
 def liveness(
     nodes: Sequence[Node],
     kernels: Mapping[str, Shaped[np.ndarray, "..."]],
-    offsets: Mapping[str, Bool[np.ndarray, "..."]] | None = None,
+    offsets: Mapping[str, np.ndarray] | None = None,
     *,
     inputs: Shape,
 ) -> dict[str, Liveness]:
@@ -39,7 +39,7 @@ def liveness(
     inputs: the shape of an image; of its channels, and after `flatten` of its features.
     """
     offsets = offsets or {}
-    active: dict[str, np.ndarray] = {}
+    active: dict[str, Any] = {}
     for node in nodes:
         before = [active[name] for name in node.inputs]
         match node.op:
@@ -51,7 +51,7 @@ def liveness(
                 size = _flat_inputs(node, nodes, kernels) or int(np.prod(inputs))
                 active[node.name] = np.resize(before[0], size)
             case "norm":
-                active[node.name] = before[0] | offsets.get(node.name, np.zeros((), bool))
+                active[node.name] = before[0] | np.resize(offsets.get(node.name, np.False_), len(before[0]))
             case "add":
                 active[node.name] = before[0] | before[1]
             case _:
@@ -77,4 +77,6 @@ def _links(kernel: np.ndarray) -> Bool[np.ndarray, "inputs outputs"]:
 
 def _flat_inputs(node: Node, nodes: Sequence[Node], kernels: Mapping[str, np.ndarray]) -> int:
     """Return the features of a flattened output: what the dense layer after it takes."""
-    return next((kernels[after.name].shape[0] for after in nodes if node.name in after.inputs and after.op == "dense"), 0)
+    return next(
+        (kernels[after.name].shape[0] for after in nodes if node.name in after.inputs and after.op == "dense"), 0
+    )

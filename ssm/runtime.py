@@ -8,6 +8,7 @@ docs/speed.md says how fast it is beside dense NumPy, JAX and onnxruntime, and w
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -76,7 +77,7 @@ class Runtime:
         self._nodes = tuple(nodes)
         self._functions = [self._function(node, kernels, norms) for node in nodes[1:]]
         # Most nets are chains, in which each operation takes what the one before it made.
-        self._chain = all(node.inputs == (before.name,) for before, node in zip(nodes, nodes[1:], strict=False))
+        self._chain = all(node.inputs == (before.name,) for before, node in pairwise(nodes))
         pixels = self.inputs[0] * self.inputs[1]
         windows = [math.prod(kernels[node.name].shape[:3]) for node in nodes if node.op == "conv"]
         self._block = max(1, BLOCK_BYTES // (4 * pixels * max(windows))) if windows else None
@@ -137,7 +138,7 @@ class Runtime:
                 chosen = np.asarray(node.indices, np.intp)
                 return lambda x: x.take(chosen, axis=0)
             case "flatten":
-                # From here on features come first, as sparse products take them: [features, batch], of one image a vector.
+                # From here on features come first, as sparse products take them: [features, batch], or a vector.
                 return lambda x: x.reshape(-1) if x.shape[0] == 1 else np.ascontiguousarray(x.reshape(len(x), -1).T)
             case "mean":
                 return lambda x: np.ascontiguousarray(x.mean(axis=(1, 2)).T).squeeze(1 if x.shape[0] == 1 else ())

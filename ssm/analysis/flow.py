@@ -15,8 +15,8 @@ class Flow(NamedTuple):
 
     dead_inputs: pixels of a net that begins with a dense layer, channels of the images of one that begins with a
         convolution, from which no path of weights that are not 0 leads to a logit.
-    dead_units: by layer, outputs (channels of a convolution) that no path from an input to a logit goes through.  Of the
-        last layer, logits that no input reaches.
+    dead_units: by layer, outputs (channels of a convolution) that no path from an input to a logit goes through; of
+        the last layer, logits that no input reaches.
     pathless: layers without a weight on such a path.  A residual net may do without some, a chain without none.
     """
 

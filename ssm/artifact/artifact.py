@@ -119,7 +119,7 @@ class Artifact:
         return variables(self)
 
     def logits(self, images: np.ndarray) -> np.ndarray:
-        """Return the logits [n, classes] of images uint8 [n, height, width, channels], computed by JAX as in training."""
+        """Return the logits [n, classes] of images uint8 [n, height, width, channels], as training computes them."""
         from ssm.artifact.modules import logits
 
         return logits(self, images)
@@ -183,9 +183,7 @@ def digest(array: np.ndarray) -> str:
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
 
 
-def load(
-    path: str | os.PathLike[str], *, module: nn.Module | None = None, most_weights: int | None = None
-) -> Artifact:
+def load(path: str | os.PathLike[str], *, module: nn.Module | None = None, most_weights: int | None = None) -> Artifact:
     """Read an artefact; no code in it is run, and no length in it believed.
 
     module: the net, where it is the user's own (`Artifact.architecture` None).

@@ -5,13 +5,15 @@ bytes; all layers share one stream, the first one on top.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import constriction
 import numpy as np
 from jaxtyping import Int8, UInt32
 
 from ssm.errors import UserError
+
+_stream: Any = constriction.stream  # pyright: ignore[reportAttributeAccessIssue]  (a compiled module)
 
 CHUNK = 1 << 20  # symbols decoded at once: the coder gives four bytes for each
 SYMBOLS = (-1, 0, 1)
@@ -39,7 +41,7 @@ def count(layer: Int8[np.ndarray, "..."]) -> Counts:
 
 def encode(layers: Sequence[Int8[np.ndarray, "..."]]) -> UInt32[np.ndarray, " words"]:
     """Return the stream of ternary layers, which `decode` gives back in this order; ValueError as `count`."""
-    coder = constriction.stream.stack.AnsCoder()
+    coder = _stream.stack.AnsCoder()
     for layer in reversed(layers):
         counts = count(layer)
         if counts.size:
@@ -56,7 +58,7 @@ def decode(words: UInt32[np.ndarray, " words"], counts: Sequence[Counts]) -> Ite
     if not all(min(minus, plus, size - minus - plus) >= 0 for minus, plus, size in counts):
         raise UserError("a layer has more elements of -1 and +1 than elements")
     try:
-        coder = constriction.stream.stack.AnsCoder(words)
+        coder = _stream.stack.AnsCoder(words)
     except ValueError as error:
         raise UserError(f"the stream of its layers is damaged ({error})") from error
     for number, one in enumerate(counts):
@@ -73,7 +75,7 @@ def decode(words: UInt32[np.ndarray, " words"], counts: Sequence[Counts]) -> Ite
         raise UserError("the stream of its layers is longer than they are")
 
 
-def _model(counts: Counts) -> constriction.stream.model.Categorical:
+def _model(counts: Counts) -> Any:
     minus, plus, size = counts
     shares = np.asarray([minus, size - minus - plus, plus], np.float64) / size
-    return constriction.stream.model.Categorical(shares, perfect=False)
+    return _stream.model.Categorical(shares, perfect=False)

@@ -92,7 +92,8 @@ def compact(
             names[node.name] = f"{node.name}:select"
             smaller.append(Node(names[node.name], "select", (node.name,), indices=indices))
     smaller_norms = {
-        name: Norm(*(value if np.ndim(value) == 0 else value[of(name)] for value in norm)) for name, norm in norms.items()
+        name: Norm(*(value if np.ndim(value) == 0 else value[of(name)] for value in norm))
+        for name, norm in norms.items()
     }
     return Compact(
         nodes=tuple(smaller),

@@ -53,7 +53,9 @@ def from_bytes(data: bytes, *, module: "nn.Module | None" = None, most_weights: 
         kinds = {"class_names": list, "about": dict, "layers": list, "values": list, "precision": str}
         if wrong := [name for name, kind in kinds.items() if not isinstance(header[name], kind)]:
             raise UserError(f"its header is damaged: {', '.join(wrong)}")
-        layers = {str(name): (_shape(shape), minus, plus, constant) for name, shape, minus, plus, constant in header["layers"]}
+        layers = {
+            str(name): (_shape(shape), minus, plus, constant) for name, shape, minus, plus, constant in header["layers"]
+        }
         values = {str(name): _shape(shape) for name, shape in header["values"]}
         recipe, class_names = header["recipe"], tuple(header["class_names"])
         known = header["preprocessing"] == PREPROCESSING and header["precision"] in ("float32", "bfloat16")
@@ -67,7 +69,11 @@ def from_bytes(data: bytes, *, module: "nn.Module | None" = None, most_weights: 
     if (weights := sum(sizes.values())) > most_weights:
         raise UserError(f"it has {weights:,} weights; at most {most_weights:,} are read (most_weights)")
     if architecture is not None:
-        _check_shapes("layers", {name: shape for name, (shape, *_) in layers.items()}, kernel_shapes(graph(architecture), architecture.inputs))
+        _check_shapes(
+            "layers",
+            {name: shape for name, (shape, *_) in layers.items()},
+            kernel_shapes(graph(architecture), architecture.inputs),
+        )
         _check_shapes("values", values, value_shapes(architecture))
         if len(class_names) not in (0, architecture.classes):
             raise UserError(f"{len(class_names)} class names for {architecture.classes} classes")
@@ -75,9 +81,7 @@ def from_bytes(data: bytes, *, module: "nn.Module | None" = None, most_weights: 
         raise UserError("its header is damaged: class_names")
     _check_recipe(recipe, {name: constant for name, (_, _, _, constant) in layers.items()})
     counts = [_counts(minus, plus, sizes[name]) for name, (_, minus, plus, _) in layers.items()]
-    decoded = [
-        layer.reshape(shape) for layer, (shape, *_) in zip(decode(words, counts), layers.values(), strict=True)
-    ]
+    decoded = [layer.reshape(shape) for layer, (shape, *_) in zip(decode(words, counts), layers.values(), strict=True)]
     if sum(math.prod(shape) for shape in values.values()) != floats.size:
         raise UserError(f"it holds {floats.size:,} values, and its header names others")
     ends = np.cumsum([math.prod(shape) for shape in values.values()])[:-1]
@@ -102,7 +106,9 @@ def _architecture(fields: Any) -> Architecture | None:
 
 
 def _shape(sizes: Any) -> tuple[int, ...]:
-    if not (isinstance(sizes, list) and len(sizes) <= 8 and all(type(size) is int and 0 <= size < 2**31 for size in sizes)):
+    if not (
+        isinstance(sizes, list) and len(sizes) <= 8 and all(type(size) is int and 0 <= size < 2**31 for size in sizes)
+    ):
         raise ValueError(f"{str(sizes)[:40]} is no shape")
     return tuple(sizes)
 

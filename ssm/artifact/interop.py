@@ -82,7 +82,7 @@ class _Writer:
 
     def standardize(self, inputs: tuple[int, ...]) -> None:
         """Add what turns `images` into the operation named input."""
-        axes, least = self._constant("axes", np.asarray([1, 2, 3])), np.float32(1 / np.sqrt(np.prod(inputs)))
+        axes, least = self._constant("axes", np.asarray([1, 2, 3])), np.asarray(1 / np.sqrt(np.prod(inputs)))
         mean = self._node("ReduceMean", ["images", axes], keepdims=1)
         centred = self._node("Sub", ["images", mean])
         variance = self._node("ReduceMean", [self._node("Mul", [centred, centred]), axes], keepdims=1)

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from flax import linen as nn
 
 from ssm.artifact.artifact import Artifact, Layer, digest
 from ssm.artifact.modules import initial_frozen

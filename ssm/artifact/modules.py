@@ -1,6 +1,6 @@
 """An artefact as a Flax module and its variables; all of it that needs JAX."""
 
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -66,17 +66,18 @@ def _compute(artifact: Artifact):
     return compute
 
 
-@cache
-def _example(shape: tuple[int, ...]) -> jax.Array:
-    return jnp.zeros((1, *shape))
+@lru_cache(maxsize=4)  # as compiling it takes a second, and drawing a seed's weights some milliseconds
+def _initialise(config: Config, inputs: tuple[int, ...], classes: int):
+    net = build.build(config, classes=classes)
+    example = jnp.zeros((1, *inputs))
+    return jax.jit(
+        lambda seed: net.init(jax.random.fold_in(build.seed_key(seed), build.INIT), example)["frozen"]["net"]
+    )
 
 
 def initial_frozen(config: Config, seed: int, inputs: tuple[int, ...], classes: int) -> dict[str, np.ndarray]:
     """Return the frozen kernels of a seed by layer, as training began with them."""
-    net = build.build(config, classes=classes)
-    key = jax.random.fold_in(build.seed_key(seed), build.INIT)
-    variables = jax.jit(net.init)(key, _example(inputs))
-    kernels = flatten(variables["frozen"]["net"])
+    kernels = flatten(_initialise(config, inputs, classes)(np.uint32(seed)))
     return {"/".join(path[:-1]): np.asarray(kernel) for path, kernel in kernels.items() if path[-1] == "kernel"}
 
 

@@ -1,0 +1,112 @@
+"""Makes a small file of a trained net: `python experiments/export.py RUN --seed 3 --out net.ssm`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from ssm.artifact import Artifact
+from ssm.errors import UserError
+from ssm.files import write_atomic
+from ssm.finished import read_finished
+from ssm.program import run_program
+from ssm.tables import aligned
+
+SUFFIXES = (".ssm", ".safetensors", ".onnx")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Write one seed of a finished run as a file that holds all that inference needs, and say how large it is.
+
+    The suffix of --out decides: .ssm (ternary and entropy-coded; `ssm.load`, experiments/predict.py), .safetensors or
+    .onnx (dense, for other programs)."""
+
+    run: tyro.conf.Positional[Path]
+    """The run's folder, or an artefact (.ssm) to turn into another form."""
+    seed: int | None = None
+    """Which of the run's seeds (default: the one with the best test accuracy)."""
+    out: Annotated[Path, tyro.conf.arg(metavar="FILE")] = Path("net.ssm")
+    """The file to write; its folder is made if need be."""
+    compact: bool = False
+    """For .onnx: leave out inputs, units and channels that cannot influence the output."""
+
+
+def main(options: Options) -> None:
+    """Export the net and print the table of sizes.
+
+    Raises:
+        UserError: for a run or seed that is not there, and a file that cannot be written.
+    """
+    suffix = options.out.suffix
+    if suffix not in SUFFIXES:
+        raise UserError(f"--out={options.out} must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
+    if options.compact and suffix != ".onnx":
+        raise UserError(f"--compact has no effect on {suffix}; leave it out, or write a .onnx file")
+    artifact = _artifact(options)
+    if suffix == ".ssm":
+        size = artifact.save(options.out)
+    else:
+        from ssm.artifact.interop import to_onnx, to_safetensors
+
+        data = to_onnx(artifact, compacted=options.compact) if suffix == ".onnx" else to_safetensors(artifact)
+        try:
+            write_atomic(options.out, data)
+        except OSError as error:
+            raise UserError(f"{options.out} cannot be written: {error.strerror or error}") from error
+        size = len(data)
+    print("\n".join(_said(artifact, options.out, size)))
+
+
+def _artifact(options: Options) -> Artifact:
+    if options.run.suffix == ".ssm" and not options.run.is_dir():
+        from ssm.artifact import load
+
+        if options.seed is not None:
+            raise UserError("--seed has no effect on an artefact, which holds one seed; leave it out")
+        return load(options.run)
+    run = read_finished(options.run)
+    seed = options.seed
+    if seed is None:
+        accuracies = {seed: run.summary["test_accuracy"]["values"][str(seed)] for seed in run.mask_seeds or run.seeds}
+        if not accuracies:
+            raise UserError(f"{options.run} has no finished seed")
+        seed = max(accuracies, key=lambda each: accuracies[each])
+    from ssm.artifact.making import from_run  # a second of JAX, after all that can be wrong without it
+
+    return from_run(run, seed)
+
+
+def _said(artifact: Artifact, path: Path, size: int) -> list[str]:
+    from ssm.analysis import sizes, total
+
+    about = artifact.about
+    where = f"seed {about['seed']} of {about['run']}: " if "run" in about else ""
+    whole = total(map(sizes, artifact.to_numpy().values()))
+    rest = sum(4 * value.size for value in artifact.values.values())
+    lines = [
+        f"{path}: {where}test accuracy {100 * about['test_accuracy']:.2f} %" if "test_accuracy" in about else f"{path}"
+    ]
+    lines.append(
+        f"{artifact.remaining:,} of {artifact.weights:,} weights remain ({artifact.remaining / artifact.weights:.2%})"
+    )
+    cells = [["form", "bytes", "dense / form"]]
+    for name, count in (
+        ("dense float32", whole.dense),
+        ("csr (the paper's metric)", whole.csr),
+        ("two bits a weight", whole.two_bit),
+        ("entropy bound", whole.entropy),
+        (f"this file ({path.suffix})", size),
+    ):
+        cells.append([name, f"{count:,.0f}", f"{whole.dense / max(count, 1):.1f}"])
+    lines += aligned(cells)
+    if rest:
+        lines.append(
+            f"Beside the weights, {rest:,} bytes of batch normalisation are in the file, and in none of the others."
+        )
+    return lines
+
+
+if __name__ == "__main__":
+    run_program(main, Options)

@@ -1,0 +1,76 @@
+"""Classifies images with an artefact: `python experiments/predict.py net.ssm IMAGE...`; needs no JAX."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import tyro
+from PIL import Image, UnidentifiedImageError
+
+from ssm.artifact import load
+from ssm.errors import UserError
+from ssm.program import run_program
+from ssm.tables import aligned
+
+MOST_PIXELS = 1 << 24
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Print the most probable classes of each image file (PNG and whatever else Pillow reads)."""
+
+    net: tyro.conf.Positional[Path]
+    """The artefact, as experiments/export.py writes it."""
+    images: tyro.conf.Positional[tuple[Path, ...]]
+    """Image files of the size that the net was trained on: 28 x 28 grey for MNIST, 32 x 32 colour for CIFAR."""
+    resize: bool = False
+    """Scale images of another size instead of refusing them."""
+    invert: bool = False
+    """For dark on light, where the net learned light on dark, as MNIST is."""
+    top: int = 3
+    """How many classes of each image to print."""
+
+
+def main(options: Options) -> None:
+    """Classify the images.
+
+    Raises:
+        UserError: for a damaged artefact, or a file that is no image of the right size.
+    """
+    if options.top < 1:
+        raise UserError(f"--top={options.top}: give 1 or more")
+    if not options.images:
+        raise UserError("no image was named: python experiments/predict.py net.ssm IMAGE...")
+    net = load(options.net).runtime()
+    names = net.class_names or tuple(map(str, range(10**6)))
+    images = [_read(path, net.inputs, options) for path in options.images]
+    cells = [["image", *(f"{number}." for number in range(1, options.top + 1))]]
+    for path, row in zip(options.images, net.probabilities(np.stack(images)), strict=True):
+        best = np.argsort(-row)[: options.top]
+        cells.append([str(path), *(f"{names[index]} {row[index]:.1%}" for index in best)])
+        cells[-1] += [""] * (len(cells[0]) - len(cells[-1]))
+    print("\n".join(aligned(cells)))
+
+
+def _read(path: Path, inputs: tuple[int, ...], options: Options) -> np.ndarray:
+    height, width, channels = inputs
+    try:
+        with Image.open(path) as image:
+            if image.width * image.height > MOST_PIXELS:
+                raise UserError(f"{path} is {image.width} x {image.height} pixels: too large")
+            if image.size != (width, height) and not options.resize:
+                raise UserError(
+                    f"{path} is {image.width} x {image.height} pixels, this net takes {width} x {height}: "
+                    "scale it, or say --resize"
+                )
+            image = image.convert("L" if channels == 1 else "RGB").resize((width, height), Image.Resampling.LANCZOS)
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist") from None
+    except (OSError, UnidentifiedImageError, Image.DecompressionBombError, ValueError, SyntaxError) as error:
+        raise UserError(f"{path} is no image that can be read: {error}") from error
+    array = np.asarray(image, np.uint8).reshape(height, width, channels)
+    return 255 - array if options.invert else array
+
+
+if __name__ == "__main__":
+    run_program(main, Options)

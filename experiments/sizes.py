@@ -1,0 +1,66 @@
+"""Prints how large the nets of finished runs are in every form: `python experiments/sizes.py [RUN_OR_FOLDER ...]`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import tyro
+
+from ssm.analysis import sizes, total
+from ssm.artifact.form import to_bytes
+from ssm.artifact.making import from_run
+from ssm.errors import UserError
+from ssm.finished import FinishedRun, find_finished
+from ssm.program import run_program
+
+HERE = Path(__file__).resolve().parent
+HEAD = ("net", "seeds", "accuracy %", "weights", "remaining %", "dense", "csr", "two bits", "entropy bound", "file")
+HEAD += ("dense / file", "file over bound", "dense weights, compacted")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Print a Markdown table of sizes, each the mean over the run's seeds whose masks are kept."""
+
+    folders: tyro.conf.Positional[tuple[Path, ...]] = ()
+    """Runs, or folders of runs. Default: experiments/results."""
+    seeds: int | None = None
+    """Only so many of each run's seeds (default: all whose masks are kept)."""
+
+
+def main(options: Options) -> None:
+    """Print the table.
+
+    Raises:
+        UserError: for folders without a run, or without one that keeps masks.
+    """
+    found = find_finished(options.folders or (HERE / "results",))
+    masked = [run for run in found if run.has_masks]
+    if not masked:
+        raise UserError("none of these runs keeps masks: name the folders that the runs were written to")
+    if options.seeds is not None and options.seeds < 1:
+        raise UserError(f"--seeds={options.seeds}: give 1 or more")
+    print("| " + " | ".join(HEAD) + " |\n|" + "---|" * len(HEAD))
+    for run in masked:
+        print("| " + " | ".join(_row(run, run.mask_seeds[: options.seeds])) + " |", flush=True)
+    without = [run.name for run in found if not run.has_masks and run.setting("method") != "baseline"]
+    if without:
+        print(f"\nWithout masks in their folders: {', '.join(without)}")
+
+
+def _row(run: FinishedRun, seeds: list[int]) -> list[str]:
+    artifacts = [from_run(run, seed) for seed in seeds]
+    forms = [total(map(sizes, artifact.to_numpy().values())) for artifact in artifacts]
+    dense, csr, two_bit, bound = (float(np.mean(column)) for column in zip(*forms, strict=True))
+    file = float(np.mean([len(to_bytes(artifact)) for artifact in artifacts]))
+    remaining = np.mean([artifact.remaining / artifact.weights for artifact in artifacts])
+    accuracy = np.mean([artifact.about["test_accuracy"] for artifact in artifacts])
+    left = np.mean([artifact.compact().size for artifact in artifacts])
+    name = " ".join(str(run.setting(key)) for key in ("model", "method", "init", "preset", "dataset"))
+    bytes_ = [f"{count:,.0f}" for count in (dense, csr, two_bit, bound, file)]
+    cells = [name, str(len(seeds)), f"{100 * accuracy:.2f}", f"{artifacts[0].weights:,}", f"{100 * remaining:.2f}"]
+    return [*cells, *bytes_, f"{dense / file:.0f}", f"{file - bound:+,.0f}", f"{left:,.0f}"]
+
+
+if __name__ == "__main__":
+    run_program(main, Options)
