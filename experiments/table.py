@@ -1,4 +1,4 @@
-"""Prints the runs as a table beside the paper's rows: `python experiments/table.py [RUN_OR_FOLDER ...]`."""
+"""Prints the paper's tables with one's own runs: `python experiments/table.py [RUN_OR_FOLDER ...]`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,27 +14,32 @@ HERE = Path(__file__).resolve().parent
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Print runs beside the paper's rows, and the paper's FCN rows that were not run."""
+    """Print the paper's tables, ours beside the paper's numbers; what was not run is listed as that."""
 
     folders: Annotated[tuple[Path, ...], tyro.conf.Positional] = ()
     """Runs, or folders of runs. Default: experiments/results, and runs/ if it is here."""
-    format: Literal["markdown", "csv"] = "markdown"
-    """Markdown is rounded for reading, CSV is not."""
+    tables: str = ""
+    """Which, by name: --tables=fcn,conv. Default: all of fcn, conv, conv-efficiency, resnet20, resnet-deep, resnet-bn,
+    conv-losses, resnet-efficiency, literature, architectures, settings-baseline, settings-baseline-resnet,
+    settings-signed, settings-signed-resnet, sinn, and runs, that of all runs."""
+    format: Literal["markdown", "latex", "csv"] = "markdown"
+    """Markdown and LaTeX (booktabs) are rounded for reading, CSV is not."""
     paper: Path = HERE / "paper.json"
     """The paper's printed numbers."""
 
 
 def main(options: Options) -> None:
-    """Print the table.
+    """Print the tables.
 
     Raises:
-        UserError: for a folder or file that cannot be read.
+        UserError: for a folder or file that cannot be read, or an unknown table.
     """
-    rows = tables.read_paper(options.paper)
+    paper = tables.read_printed(options.paper)
+    names = [name for name in options.tables.split(",") if name] or tables.TABLES
     # Only what the user names must hold runs: before the first, the defaults do not, and no row was run.
     defaults = [folder for folder in (HERE / "results", Path("runs")) if any(folder.glob("*/summary.json"))]
-    found = tables.records(tables.find_runs(options.folders or defaults), rows)
-    print(tables.to_csv(found) if options.format == "csv" else tables.to_markdown(found), end="")
+    found = tables.make(names, tables.find_runs(options.folders or defaults), paper)
+    print(tables.FORMATS[options.format](found), end="")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from ssm.errors import UserError
 from ssm.files import write_atomic
 from ssm.statistics import interval
 
-CURVE = ("test_accuracy", "remaining_weights", "train_loss", "flips")
+CURVE = ("test_accuracy", "remaining_weights", "train_loss", "test_loss", "flips")
 """The columns of the history that `curve` sums up over the seeds."""
 
 Row = dict[str, int | float]

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def row(seed, epoch):
     shares = {"test_accuracy": 0.9 + seed / 100, "remaining_weights": 0.1 / epoch, "flips": 0.5 / epoch}
-    return {"seed": seed, "epoch": epoch, "train_loss": 1 / epoch, "seconds": 0.5, **shares}
+    return {"seed": seed, "epoch": epoch, "train_loss": 1 / epoch, "test_loss": 2 / epoch, "seconds": 0.5, **shares}
 
 
 def mask(seed):
@@ -108,7 +108,7 @@ def test_masks_of_another_net_are_damage(tmp_path):
 def test_the_curve_leaves_failed_and_unfinished_seeds_out(tmp_path):
     folder = make(tmp_path, failed=(5,))
     with open(folder / "history.csv", "a") as file:
-        file.write("99,1,9,9,9,9,9\n")  # what a crash left behind
+        file.write("99,1,9,9,9,9,9,9\n")  # what a crash left behind
     found = read_finished(folder).curve()
     assert found == curve([row(seed, epoch) for seed in (0, 3, 12) for epoch in (1, 2)])
     assert [point["seeds"] for point in found] == [3, 3]

@@ -409,7 +409,7 @@ def test_publishing_copies_the_small_files(tmp_path):
     assert (target / "summary.json").read_bytes() == (run.folder / "summary.json").read_bytes()
     lines = (target / "curve.csv").read_text().splitlines()
     assert lines[0].startswith("epoch,seeds,test_accuracy:mean,test_accuracy:q05,")
-    assert lines[1:] == ["1,1,0.9,0.9,0.9,0.04,0.04,0.04,0.5,0.5,0.5,7,7,7"]
+    assert lines[1:] == ["1,1,0.9,0.9,0.9,0.04,0.04,0.04,0.5,0.5,0.5,0.4,0.4,0.4,7,7,7"]
 
 
 def test_publishing_refuses_what_is_large_or_no_run(tmp_path):
