@@ -69,5 +69,5 @@ def test_an_older_run_lacks_the_later_fields():
     ],
 )
 def test_what_no_net_has_is_an_error(wrong):
-    with pytest.raises(UserError, match="fcn|vgg"):
+    with pytest.raises(UserError, match=r"fcn|vgg"):
         Architecture(**{"model": "fcn", "inputs": (28, 28, 1), "classes": 10, **wrong})
