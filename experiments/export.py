@@ -82,7 +82,7 @@ def _said(artifact: Artifact, path: Path, size: int) -> list[str]:
     from ssm.analysis import sizes, total
 
     about = artifact.about
-    where = f"seed {about['seed']} of {about['run']}: " if "run" in about else ""
+    where = f"seed {about.get('seed')} of {about['run']}: " if "run" in about else ""
     whole = total(map(sizes, artifact.to_numpy().values()))
     rest = sum(4 * value.size for value in artifact.values.values())
     lines = [

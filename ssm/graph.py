@@ -19,6 +19,7 @@ Shape: TypeAlias = tuple[int, ...]
 PAIRS = {"conv2": (64,), "conv4": (64, 128), "conv6": (64, 128, 256), "conv8": (64, 128, 256, 512)}
 HIDDEN = {"fcn": (300, 100), **dict.fromkeys(PAIRS, (256, 256))}
 FILTERS = (16, 32, 64)
+MOST_NUMBERS = 1 << 24  # of one image
 NORMS = ("none", "frozen", "statistics", "affine")
 
 
@@ -63,7 +64,10 @@ class Architecture:
         whole = isinstance(self.inputs, tuple) and all(type(size) is int for size in (*self.inputs, self.classes))
         if not whole or len(self.inputs) != 3 or min(*self.inputs, self.classes) < 1:
             raise UserError(f"{self.model}: no net of inputs {self.inputs} and {self.classes} classes")
-        if not (isinstance(self.width, int | float) and math.isfinite(self.width) and 0 < self.width <= 1000):
+        if min(self.inputs[:2]) >> len(PAIRS.get(self.model, ())) < 1 or math.prod(self.inputs) > MOST_NUMBERS:
+            raise UserError(f"{self.model}: images of {self.inputs} are too small or too large")
+        number = isinstance(self.width, int | float) and type(self.width) is not bool
+        if not (number and math.isfinite(self.width) and 0 < self.width <= 1000):
             raise UserError(f"{self.model}: width {self.width} is no factor above 0")
         if self.batch_norm not in NORMS or (self.batch_norm == "none") == (self.model in BLOCKS):
             raise UserError(f"{self.model} has no batch normalisation {self.batch_norm!r}")

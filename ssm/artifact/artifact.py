@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -92,7 +93,8 @@ class Artifact:
         """Return the effective weights by layer as sparse rows; more than two dimensions become [-1, out]."""
         from scipy.sparse import csr_array
 
-        return {name: csr_array(kernel.reshape(-1, kernel.shape[-1])) for name, kernel in self._kernels.items()}
+        rows = {name: math.prod(kernel.shape[:-1]) for name, kernel in self._kernels.items()}
+        return {name: csr_array(kernel.reshape(rows[name], kernel.shape[-1])) for name, kernel in self._kernels.items()}
 
     @property
     def weights(self) -> int:
@@ -178,6 +180,12 @@ def _times(layer: Layer) -> np.ndarray:
     return layer.ternary.astype(np.float32) * np.float32(layer.constant)
 
 
+def kernel_path(layer: str) -> tuple[str, ...]:
+    """Return a layer's path in the params: `Dense_0` is the layer of `Dense_0/kernel`, other parameters say all."""
+    path = tuple(layer.split("/"))
+    return path if path[-1] == "embedding" else (*path, "kernel")
+
+
 def digest(array: np.ndarray) -> str:
     """Return 16 hex digits of the SHA-256 of an array's bytes in row-major order."""
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
@@ -192,15 +200,15 @@ def load(path: str | os.PathLike[str], *, module: nn.Module | None = None, most_
     Raises:
         UserError: naming the file, if it is missing, damaged, too large, or not what it says it is.
     """
+    from ssm.artifact.container import read
     from ssm.artifact.form import MOST_WEIGHTS, from_bytes
 
+    if not Path(path).is_file():  # a device or a pipe may have no end
+        raise UserError(f"{path} is no file" if Path(path).exists() else f"{path} does not exist")
     try:
-        data = Path(path).read_bytes()
-    except FileNotFoundError:
-        raise UserError(f"{path} does not exist") from None
+        data = read(path)
+        return from_bytes(data, module=module, most_weights=MOST_WEIGHTS if most_weights is None else most_weights)
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror or error}") from error
-    try:
-        return from_bytes(data, module=module, most_weights=MOST_WEIGHTS if most_weights is None else most_weights)
     except UserError as error:
         raise UserError(f"{path}: {error}") from error

@@ -15,8 +15,7 @@ from ssm.errors import UserError
 
 _stream: Any = constriction.stream  # pyright: ignore[reportAttributeAccessIssue]  (a compiled module)
 
-CHUNK = 1 << 20  # symbols decoded at once: the coder gives four bytes for each
-SYMBOLS = (-1, 0, 1)
+CHUNK = 1 << 20  # symbols coded at once: the coder takes and gives four bytes for each
 
 
 class Counts(NamedTuple):
@@ -33,10 +32,16 @@ def count(layer: Int8[np.ndarray, "..."]) -> Counts:
     Raises:
         ValueError: for other values than -1, 0 and 1.
     """
-    minus, zero, plus = (int(np.count_nonzero(layer == symbol)) for symbol in SYMBOLS)
-    if minus + zero + plus != layer.size:
+    flat = layer.reshape(-1)
+    minus = zero = plus = 0
+    for start in range(0, flat.size, CHUNK):
+        part = flat[start : start + CHUNK]
+        minus += int(np.count_nonzero(part == -1))
+        zero += int(np.count_nonzero(part == 0))
+        plus += int(np.count_nonzero(part == 1))
+    if minus + zero + plus != flat.size:
         raise ValueError("a layer has values other than -1, 0 and 1")
-    return Counts(minus, plus, layer.size)
+    return Counts(minus, plus, flat.size)
 
 
 def encode(layers: Sequence[Int8[np.ndarray, "..."]]) -> UInt32[np.ndarray, " words"]:
@@ -44,8 +49,10 @@ def encode(layers: Sequence[Int8[np.ndarray, "..."]]) -> UInt32[np.ndarray, " wo
     coder = _stream.stack.AnsCoder()
     for layer in reversed(layers):
         counts = count(layer)
-        if counts.size:
-            coder.encode_reverse(layer.astype(np.int32).reshape(-1) + 1, _model(counts))
+        model = _model(counts) if counts.size else None
+        flat = layer.reshape(-1)
+        for start in reversed(range(0, flat.size, CHUNK)):
+            coder.encode_reverse(flat[start : start + CHUNK].astype(np.int32) + 1, model)
     return coder.get_compressed()
 
 

@@ -6,74 +6,130 @@ is taken for it, and the checksum covers all bytes.
 
 import hashlib
 import json
+import math
+import os
+import re
 import struct
 import zlib
-from collections.abc import Mapping
+from reprlib import repr as short
 from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Float32, UInt32
 
 from ssm.errors import UserError
-from ssm.files import plain
 
 MAGIC = b"\x89SSM\r\n\x1a\n"
 VERSION = 1
 HEAD = struct.Struct("<8sHHIIII32s")
-MOST_HEADER = 4 << 20  # bytes of JSON, once inflated
+MOST_HEADER = 1 << 20  # bytes of JSON, once inflated: Python takes some 25 times as much for the tree
+MOST_LEVELS = 32  # of lists and objects in one another
+
+# What no terminal should be sent, and what UTF-8 has no bytes for: control characters but tab and newline, surrogates.
+_BAD_TEXT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class Parts(NamedTuple):
     """What an artefact's file holds: its header, float32 values one after another, and the coder's 32-bit words."""
 
     header: dict[str, Any]
-    values: np.ndarray
-    words: np.ndarray
+    values: Float32[np.ndarray, " values"]
+    words: UInt32[np.ndarray, " words"]
+
+
+class Head(NamedTuple):
+    """The fixed head: bytes of the packed header, of its JSON, of the values and of the words, and the checksum."""
+
+    packed: int
+    inflated: int
+    values: int
+    words: int
+    digest: bytes
 
 
 def pack(parts: Parts) -> bytes:
     """Return the bytes of a file.
 
     Raises:
-        ValueError: for a header that JSON or the format has no form for.
+        ValueError: for a header that JSON or the format has no form for, and values that are not finite.
     """
-    text = json.dumps(plain(parts.header), ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    if not np.isfinite(parts.values).all():
+        raise ValueError("values that are not finite")
+    _check(parts.header)
+    text = json.dumps(parts.header, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    return pack_text(text, parts.values.astype("<f4").tobytes(), parts.words.astype("<u4").tobytes())
+
+
+def pack_text(text: bytes, values: bytes, words: bytes) -> bytes:
+    """Return the bytes of a file of a header in JSON, and all else as it lies in the file.
+
+    Raises:
+        ValueError: for a header that is too long.
+    """
     if len(text) > MOST_HEADER:
         raise ValueError(f"a header of {len(text):,} bytes; at most {MOST_HEADER:,} can be saved")
     header = zlib.compress(text, 9)
-    values, words = parts.values.astype("<f4").tobytes(), parts.words.astype("<u4").tobytes()
-    sizes = VERSION, 0, len(header), len(text), len(values), len(words)
-    body = header + values + words
-    digest = _digest(HEAD.pack(MAGIC, *sizes, bytes(32)), body)
-    return HEAD.pack(MAGIC, *sizes, digest) + body
+    return sign(
+        HEAD.pack(MAGIC, VERSION, 0, len(header), len(text), len(values), len(words), bytes(32)),
+        header + values + words,
+    )
+
+
+def sign(head: bytes, body: bytes) -> bytes:
+    """Return a head and a body with their checksum."""
+    return head[:-32] + _digest(head, body) + body
+
+
+def read(path: str | os.PathLike[str]) -> bytes:
+    """Return a file's bytes; only its head is read where that is none, or says another length.
+
+    Raises:
+        UserError: for such a file. OSError: if it cannot be read.
+    """
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        _head(file.read(HEAD.size), size)
+        file.seek(0)
+        return file.read(size)
 
 
 def unpack(data: bytes) -> Parts:
     """Return what the bytes of a file hold; what the header says is for the caller to check.
 
+    The header is a tree of JSON values at most `MOST_LEVELS` deep, of numbers that are finite and whole ones of at most
+    64 bits, and of text that can be printed.
+
     Raises:
         UserError: for anything but the bytes that `pack` wrote, whole and unchanged.
     """
+    head = _head(data, len(data))
+    body = memoryview(data)[HEAD.size :]
+    if _digest(data[: HEAD.size], body) != head.digest:
+        raise UserError("damaged: its checksum is another one; copy it again")
+    if head.inflated > MOST_HEADER:
+        raise UserError(f"a header of {head.inflated:,} bytes; at most {MOST_HEADER:,} are read")
+    header = _header(bytes(body[: head.packed]), head.inflated)
+    values = np.frombuffer(body[head.packed : head.packed + head.values], "<f4").astype(np.float32)
+    if not np.isfinite(values).all():
+        raise UserError("it holds values that are not finite")
+    return Parts(header, values, np.frombuffer(body[head.packed + head.values :], "<u4").astype(np.uint32))
+
+
+def _head(data: bytes, size: int) -> Head:
+    """Return the head of a file of `size` bytes which `data` begins."""
     if len(data) < HEAD.size or data[: len(MAGIC)] != MAGIC:
         raise UserError("not an artefact: it does not begin as one")
     _, version, zero, packed, inflated, values, words, digest = HEAD.unpack_from(data)
     if version != VERSION or zero:
         raise UserError(f"version {version} of the format; this program reads version {VERSION}: get a newer one")
-    if HEAD.size + packed + values + words != len(data) or values % 4 or words % 4:
-        raise UserError(f"damaged: {len(data):,} bytes, and its head says otherwise; it was cut off, or changed")
-    body = memoryview(data)[HEAD.size :]
-    if _digest(data[: HEAD.size - 32] + bytes(32), body) != digest:
-        raise UserError("damaged: its checksum is another one; copy it again")
-    if inflated > MOST_HEADER:
-        raise UserError(f"a header of {inflated:,} bytes; at most {MOST_HEADER:,} are read")
-    header = _header(bytes(body[:packed]), inflated)
-    floats = np.frombuffer(body[packed : packed + values], "<f4").astype(np.float32)
-    if not np.isfinite(floats).all():
-        raise UserError("it holds values that are not finite")
-    return Parts(header, floats, np.frombuffer(body[packed + values :], "<u4").astype(np.uint32))
+    if HEAD.size + packed + values + words != size or values % 4 or words % 4:
+        raise UserError(f"damaged: {size:,} bytes, and its head says otherwise; it was cut off, or changed")
+    return Head(packed, inflated, values, words, digest)
 
 
 def _digest(head: bytes, body: bytes | memoryview) -> bytes:
-    digest = hashlib.sha256(head)
+    """Return the SHA-256 of all bytes, with zeros in its own place."""
+    digest = hashlib.sha256(head[:-32] + bytes(32))
     digest.update(body)
     return digest.digest()
 
@@ -84,12 +140,37 @@ def _header(packed: bytes, size: int) -> dict[str, Any]:
         text = inflater.decompress(packed, size + 1)
         if len(text) != size or not inflater.eof or inflater.unused_data:
             raise ValueError("it has another length than the head says")
-        header = json.loads(text.decode(), parse_constant=_no_constant)
+        header = json.loads(text.decode(), object_pairs_hook=_object, parse_constant=_no_constant)
+        _check(header)
     except (zlib.error, ValueError, RecursionError) as error:
         raise UserError(f"its header is damaged: {error}") from error
-    if not isinstance(header, Mapping):
+    if not isinstance(header, dict):
         raise UserError("its header is damaged: not a JSON object")
-    return dict(header)
+    return header
+
+
+def _check(value: Any, levels: int = MOST_LEVELS) -> None:
+    """Raise ValueError unless a tree of JSON values can be printed, computed with and written again."""
+    if isinstance(value, str):
+        if _BAD_TEXT.search(value):
+            raise ValueError(f"text that cannot be printed: {short(value)}")
+    elif isinstance(value, int | float):
+        if not abs(value) < (2**63 if isinstance(value, int) else math.inf):
+            raise ValueError(f"{short(value)} is too large a number")
+    elif isinstance(value, list | dict):
+        if not levels:
+            raise ValueError(f"more than {MOST_LEVELS} lists and objects in one another")
+        for item in value:
+            _check(item, levels - 1)
+        for item in value.values() if isinstance(value, dict) else ():
+            _check(item, levels - 1)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError(f"a name is there twice among {short(list(found))}")
+    return found
 
 
 def _no_constant(name: str) -> float:

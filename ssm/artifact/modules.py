@@ -9,7 +9,7 @@ import numpy as np
 from flax import linen as nn
 
 from ssm import build
-from ssm.artifact.artifact import Artifact, digest
+from ssm.artifact.artifact import Artifact, digest, kernel_path
 from ssm.config import Config
 from ssm.data.standardize import standardize, statistics
 from ssm.errors import UserError
@@ -41,12 +41,6 @@ def variables(artifact: Artifact) -> dict[str, Any]:
     leaves = {("params", *kernel_path(name)): jnp.asarray(kernel) for name, kernel in artifact.to_dense().items()}
     leaves |= {tuple(name.split("/")): jnp.asarray(value) for name, value in artifact.values.items()}
     return unflatten(leaves)
-
-
-def kernel_path(layer: str) -> tuple[str, ...]:
-    """Return a layer's path in the params: `Dense_0` is the layer of `Dense_0/kernel`, other parameters say all."""
-    path = tuple(layer.split("/"))
-    return path if path[-1] == "embedding" else (*path, "kernel")
 
 
 def logits(artifact: Artifact, images: np.ndarray) -> np.ndarray:
@@ -91,7 +85,7 @@ def frozen_kernels(artifact: Artifact) -> dict[str, np.ndarray]:
     net = artifact.architecture
     try:
         config = Config(**artifact.recipe["config"])
-    except TypeError as error:
+    except (TypeError, ValueError, AttributeError, UserError) as error:
         raise UserError(f"its recipe of frozen weights is damaged: {error}") from error
     found = initial_frozen(config, artifact.recipe["seed"], net.inputs, net.classes)
     for name, wanted in artifact.recipe["hashes"].items():
