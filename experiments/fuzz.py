@@ -4,6 +4,7 @@ import faulthandler
 import importlib
 import multiprocessing
 import random
+import re
 import resource
 import shlex
 import sys
@@ -61,22 +62,22 @@ class Tally:
     def take(self, kind: str, path: Path, loader: Callable[[Path], Artifact]) -> None:
         """Load one file and note what came of it."""
         data = path.read_bytes()
-        tracemalloc.reset_peak()
-        before, start = tracemalloc.get_traced_memory()[0], time.process_time()
-        fault = None
+        artifact = fault = None
+        tracemalloc.start()
+        start = time.process_time()
         try:
             artifact = loader(path)
-            seconds, memory = time.process_time() - start, tracemalloc.get_traced_memory()[1] - before
-            fault = inconsistency(artifact)
-            self.loaded[kind] += not fault
         except UserError as error:
-            seconds, memory = time.process_time() - start, tracemalloc.get_traced_memory()[1] - before
             self.refused[kind, _class(str(error), path)] += 1
         except BaseException as error:  # a panic of the coder's is no Exception
             if isinstance(error, KeyboardInterrupt):
                 raise
-            seconds, memory = time.process_time() - start, tracemalloc.get_traced_memory()[1] - before
             fault = f"{type(error).__name__}: {error}"
+        seconds, memory = time.process_time() - start, tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        if artifact is not None:
+            fault = inconsistency(artifact)
+            self.loaded[kind] += fault is None
         if seconds > MOST_SECONDS:
             fault = f"{seconds:.1f} s"
         if memory > MOST_MEMORY + 4 * len(data):
@@ -109,7 +110,7 @@ def _class(message: str, path: Path) -> str:
     message = message.removeprefix(f"{path}: ")
     parts = message.split(": ")
     head = ": ".join(parts[:2]) if parts[0].startswith("its header is damaged") else parts[0]
-    return "".join("#" if char.isdigit() else char for char in head.split(" (")[0].split("'")[0])[:70]
+    return re.sub(r"[-+]?\d[\d,.]*", "#", head.split(" (")[0].split("'")[0])[:70]
 
 
 def inconsistency(artifact: Artifact) -> str | None:
@@ -149,7 +150,6 @@ def work(files: Sequence[bytes], options: Options, folder: Path, connection: Con
     rng = random.Random(options.seed)
     kinds = list(MUTATIONS)
     tally, path = Tally(), folder / "mutated.ssm"
-    tracemalloc.start()
     for number in range(options.mutations):
         if number % 100 == 0:
             faulthandler.dump_traceback_later(HANGS, exit=True)

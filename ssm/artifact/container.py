@@ -141,11 +141,11 @@ def _header(packed: bytes, size: int) -> dict[str, Any]:
         if len(text) != size or not inflater.eof or inflater.unused_data:
             raise ValueError("it has another length than the head says")
         header = json.loads(text.decode(), object_pairs_hook=_object, parse_constant=_no_constant)
+        if not isinstance(header, dict):
+            raise ValueError("no JSON object")
         _check(header)
     except (zlib.error, ValueError, RecursionError) as error:
         raise UserError(f"its header is damaged: {error}") from error
-    if not isinstance(header, dict):
-        raise UserError("its header is damaged: not a JSON object")
     return header
 
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,28 +25,33 @@ def to_bytes(artifact: Artifact) -> bytes:
     Raises:
         UserError: for an artefact that contradicts itself, or holds what the format has no form for.
     """
-    layers = []
-    for name, layer in artifact.layers.items():
-        counts = count(layer.ternary)
-        layers.append([name, list(layer.ternary.shape), counts.minus, counts.plus, layer.constant])
-    header = {
+    try:
+        header = plain(_header(artifact))
+        checked(header)
+        if other := [name for name, value in artifact.values.items() if value.dtype != np.float32]:
+            raise UserError(f"{', '.join(other)}: not float32")
+        flat = [value.reshape(-1) for value in artifact.values.values()]
+        values = np.concatenate(flat) if flat else np.zeros(0, np.float32)
+        return pack(Parts(header, values, encode([layer.ternary for layer in artifact.layers.values()])))
+    except (UserError, TypeError, ValueError) as error:
+        raise UserError(f"this net cannot be saved: {error}") from error
+
+
+def _header(artifact: Artifact) -> dict[str, Any]:
+    counts = {name: count(layer.ternary) for name, layer in artifact.layers.items()}
+    return {
         "architecture": dataclasses.asdict(artifact.architecture) if artifact.architecture else None,
         "precision": artifact.precision,
         "preprocessing": PREPROCESSING,
         "class_names": list(artifact.class_names),
         "about": dict(artifact.about),
         "recipe": artifact.recipe,
-        "layers": layers,
+        "layers": [
+            [name, list(layer.ternary.shape), counts[name].minus, counts[name].plus, layer.constant]
+            for name, layer in artifact.layers.items()
+        ],
         "values": [[name, list(value.shape)] for name, value in artifact.values.items()],
     }
-    flat = [np.asarray(value, np.float32).reshape(-1) for value in artifact.values.values()]
-    values = np.concatenate(flat) if flat else np.zeros(0, np.float32)
-    try:
-        header = plain(header)
-        checked(header)
-        return pack(Parts(header, values, encode([layer.ternary for layer in artifact.layers.values()])))
-    except (UserError, TypeError, ValueError) as error:
-        raise UserError(f"this net cannot be saved: {error}") from error
 
 
 def from_bytes(data: bytes, *, module: "nn.Module | None" = None, most_weights: int = MOST_WEIGHTS) -> Artifact:

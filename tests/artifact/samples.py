@@ -1,0 +1,20 @@
+"""Small nets that tests of artefacts share."""
+
+import numpy as np
+
+from ssm.artifact import Artifact, Layer
+from ssm.graph import Architecture
+
+# Kernels [4, 3], [3, 1] and [1, 2]: 17 weights.
+TINY = Architecture(model="fcn", inputs=(2, 2, 1), classes=2, width=0.01)
+
+
+def tiny(**other) -> Artifact:
+    """Return a net of 17 weights."""
+    layers = {
+        "Dense_0": Layer(np.asarray([[1, 0, -1], [0, 0, 0], [0, 1, 0], [0, 0, 1]], np.int8), 0.5),
+        "Dense_1": Layer(np.asarray([[0], [-1], [1]], np.int8), 0.25),
+        "Dense_2": Layer(np.asarray([[1, -1]], np.int8), 1.0),
+    }
+    fields = {"layers": layers, "architecture": TINY, "class_names": ("no", "yes"), "about": {"seed": 7}} | other
+    return Artifact(**fields)
