@@ -29,6 +29,7 @@ MOST_WEIGHTS = 1 << 22
 MOST_MEMORY = MOST_WEIGHTS + (64 << 20)  # bytes of Python and NumPy, beside four times the file's
 ROOM = 512 << 20  # bytes of address space for all there is, the coder's own memory, too
 MOST_SECONDS = 5.0  # of processor time for one file
+MUTATED = "mutated.ssm"  # name of the file that is loaded
 HANGS = 120.0  # seconds after which a file that is still being loaded ends the process
 
 
@@ -62,13 +63,13 @@ class Tally:
     def take(self, kind: str, path: Path, loader: Callable[[Path], Artifact]) -> None:
         """Load one file and note what came of it."""
         data = path.read_bytes()
-        artifact = fault = None
+        artifact = refusal = fault = None
         tracemalloc.start()
         start = time.process_time()
         try:
             artifact = loader(path)
         except UserError as error:
-            self.refused[kind, _class(str(error), path)] += 1
+            refusal = str(error)
         except BaseException as error:  # a panic of the coder's is no Exception
             if isinstance(error, KeyboardInterrupt):
                 raise
@@ -76,14 +77,20 @@ class Tally:
         seconds, memory = time.process_time() - start, tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         if artifact is not None:
-            fault = inconsistency(artifact)
-            self.loaded[kind] += fault is None
+            try:
+                fault = inconsistency(artifact)
+            except UserError as error:
+                fault = f"loaded, but not saved again: {error}"
         if seconds > MOST_SECONDS:
-            fault = f"{seconds:.1f} s"
+            fault = f"{seconds:.1f} s of processor time"
         if memory > MOST_MEMORY + 4 * len(data):
             fault = f"{memory:,} bytes of memory"
-        if fault:
+        if fault is not None:
             self.faults.append((f"{kind}: {fault}", data))
+        elif refusal is not None:
+            self.refused[kind, _class(refusal, path)] += 1
+        else:
+            self.loaded[kind] += 1
         self.slowest = max(self.slowest, (seconds, kind))
         self.largest = max(self.largest, (memory, kind))
 
@@ -149,7 +156,7 @@ def work(files: Sequence[bytes], options: Options, folder: Path, connection: Con
         resource.setrlimit(resource.RLIMIT_AS, (used + ROOM, resource.RLIM_INFINITY))
     rng = random.Random(options.seed)
     kinds = list(MUTATIONS)
-    tally, path = Tally(), folder / "mutated.ssm"
+    tally, path = Tally(), folder / MUTATED
     for number in range(options.mutations):
         if number % 100 == 0:
             faulthandler.dump_traceback_later(HANGS, exit=True)
@@ -184,8 +191,8 @@ def main(options: Options) -> None:
             tally = ours.recv()
         except EOFError:  # it ended without a word: the file that it was at is still there
             worker.join()
-            fault = f"crash or hang: the process ended with status {worker.exitcode}"
-            tally = Tally(faults=[(fault, (Path(folder) / "mutated.ssm").read_bytes())])
+            fault, path = f"crash or hang: the process ended with status {worker.exitcode}", Path(folder) / MUTATED
+            tally = Tally(faults=[(fault, path.read_bytes() if path.exists() else b"")])
         worker.join()
     print("$ " + shlex.join(command()))
     print(f"{options.mutations:,} mutations of {len(files)} artefacts, {time.monotonic() - started:.0f} s")

@@ -237,8 +237,10 @@ def stream(data: bytes, other: bytes, rng: random.Random) -> bytes:
 def floats(data: bytes, other: bytes, rng: random.Random) -> bytes:
     """Damage the values, or put special ones among them."""
     header, values, words = _parts(data)
-    if not values or rng.random() < 0.3:
-        return _pack(header, _damaged(values, _parts(other)[1] or b"0123", rng), words)
+    if not values:
+        return _pack(header, rng.randbytes(4 * rng.randrange(1, 9)), words)
+    if rng.random() < 0.3:
+        return _pack(header, _damaged(values, _parts(other)[1], rng), words)
     found = bytearray(values)
     struct.pack_into("<f", found, 4 * rng.randrange(len(values) // 4), rng.choice(FLOATS))
     return _pack(header, bytes(found), words)

@@ -1,5 +1,10 @@
 """Small nets that tests of artefacts share."""
 
+import re
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+
 import numpy as np
 
 from ssm.artifact import Artifact, Layer
@@ -18,3 +23,14 @@ def tiny(**other) -> Artifact:
     }
     fields = {"layers": layers, "architecture": TINY, "class_names": ("no", "yes"), "about": {"seed": 7}} | other
     return Artifact(**fields)
+
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "format.md"
+
+
+@cache
+def second_reader() -> SimpleNamespace:
+    """Return the reader that docs/format.md ends with: `read` and `decode`, in nothing but Python."""
+    found: dict = {}
+    exec(re.findall(r"```python\n(.*?)```", DOCUMENT.read_text("utf-8"), re.DOTALL)[-1], found)
+    return SimpleNamespace(read=found["read"], decode=found["decode"])

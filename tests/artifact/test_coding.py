@@ -11,6 +11,7 @@ from ssm.analysis import sizes
 from ssm.artifact import coding
 from ssm.artifact.coding import Counts, count, decode, encode
 from ssm.errors import UserError
+from tests.artifact.samples import second_reader
 
 # What `encode` wrote in version 1 of the format, with constriction 0.5.0; it must be read for as long as that is.
 GOLDEN_LAYERS = [
@@ -25,35 +26,11 @@ elements = st.sampled_from((-1, 0, 0, 0, 1))
 nets = st.lists(st.lists(elements, max_size=60).map(lambda row: np.asarray(row, np.int8)), max_size=5)
 
 
-def second_reader(words, counts):
-    """Read a stream as docs/format.md says, in Python's own numbers."""
-    words, state = [int(word) for word in words], 0
-    while words and state < 1 << 32:
-        state = state << 32 | words.pop()
-    layers = []
-    for minus, plus, size in counts:
-        layer = []
-        if size:
-            shares = minus / size, (size - minus - plus) / size, plus / size
-            scale = ((1 << 24) - 3) / (shares[0] + shares[1] + shares[2])
-            starts = (0, int(shares[0] * scale) + 1, int((shares[0] + shares[1]) * scale) + 2, 1 << 24)
-        for _ in range(size):
-            low = state & 0xFFFFFF
-            symbol = 0 if low < starts[1] else 1 if low < starts[2] else 2
-            state = (state >> 24) * (starts[symbol + 1] - starts[symbol]) + low - starts[symbol]
-            if state < 1 << 32 and words:
-                state = state << 32 | words.pop()
-            layer.append(symbol - 1)
-        layers.append(layer)
-    assert state == 0 and not words
-    return layers
-
-
 def test_a_stream_of_an_older_version():
     words = np.frombuffer(bytes.fromhex(GOLDEN), "<u4")
     counts = [Counts(1, 3, 12), Counts(0, 0, 0), Counts(0, 0, 5), Counts(11, 11, 30)]
     assert [layer.tolist() for layer in decode(words.astype(np.uint32), counts)] == GOLDEN_LAYERS
-    assert second_reader(words, counts) == GOLDEN_LAYERS
+    assert second_reader().decode(words.tolist(), counts) == GOLDEN_LAYERS
     assert encode([np.asarray(layer, np.int8) for layer in GOLDEN_LAYERS]).astype("<u4").tobytes().hex() == GOLDEN
 
 
@@ -62,7 +39,7 @@ def test_what_was_encoded_comes_again(net, chunk):
     words = encode(net)
     assert words.dtype == np.uint32
     counts = [count(layer) for layer in net]
-    assert second_reader(words, counts) == [layer.tolist() for layer in net]
+    assert second_reader().decode(words.tolist(), counts) == [layer.tolist() for layer in net]
     with pytest.MonkeyPatch.context() as patch:  # chunks are nothing that the bytes show
         patch.setattr(coding, "CHUNK", chunk)
         np.testing.assert_array_equal(encode(net), words)
