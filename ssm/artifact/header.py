@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from reprlib import repr as short
 from typing import Any, NamedTuple, TypeVar
@@ -165,7 +165,15 @@ def _architecture(fields: Any) -> Architecture | None:
         raise _damaged(what, sorted(fields))
     for name, kind in (("model", str), ("batch_norm", str), ("classes", int), ("projections", int)):
         _typed(f"{what}: {name}", fields[name], kind)
-    return Architecture(**{**fields, "inputs": _shape(f"{what}: inputs", fields["inputs"])})
+    inputs = _shape(f"{what}: inputs", fields["inputs"])
+    return _known(lambda: Architecture(**{**fields, "inputs": inputs}))
+
+
+def _known(make: Callable[[], Architecture]) -> Architecture:
+    try:
+        return make()
+    except UserError as error:  # which may hold text of any length
+        raise UserError(f"its header is damaged: architecture: {str(error)[:120]}") from error
 
 
 def _kernel_shapes(net: Architecture) -> dict[str, Shape]:
@@ -214,6 +222,6 @@ def _recipe(recipe: Any, net: Architecture | None, drawn: set[str]) -> dict[str,
     ):
         raise _damaged("recipe: config", config)
     # Else it would be another net that is drawn, of any size.
-    if architecture(config, net.inputs, net.classes) != net:
+    if _known(lambda: architecture(config, net.inputs, net.classes)) != net:
         raise UserError("its header is damaged: the recipe of frozen weights is that of another architecture")
     return recipe

@@ -179,6 +179,7 @@ BAD = [
     ("architecture/inputs", "[0,2,1]", "no net of inputs"),
     ("architecture/inputs", "[4096,4097,1]", "too small or too large"),
     ("architecture/model", '"gpt"', "model 'gpt' is not known"),
+    ("architecture/model", '"' + "x" * 5000 + '"', "architecture: model 'xxx"),
     ("architecture/model", '"conv4"', "too small or too large"),
     ("architecture/model", '"resnet20"', "no batch normalisation 'none'"),
     ("architecture/classes", "true", "architecture: classes"),
