@@ -155,7 +155,7 @@ def work(files: Sequence[bytes], options: Options, folder: Path, connection: Con
         used = int(statm.read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + ROOM, resource.RLIM_INFINITY))
     rng = random.Random(options.seed)
-    kinds = list(MUTATIONS)
+    kinds = [*MUTATIONS, *["value"] * 6]  # of which there are most: each place of a header, each wrong thing
     tally, path = Tally(), folder / MUTATED
     for number in range(options.mutations):
         if number % 100 == 0:
