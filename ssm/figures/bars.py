@@ -59,10 +59,8 @@ def draw_distributions(
             bottom = bottom + values
         many = len(x) > 8
         for place, remaining in enumerate(panel.minus + panel.plus):
-            axis.text(
-                place, 102, f"{remaining:.3g}", ha="center", va="bottom", fontsize=8, rotation=90 if many else 0
-            )
-        axis.set(ylim=(0, 125 if many else 114), title=panel.title)
+            _number(axis, place, 102, remaining, upright=many)
+        axis.set(ylim=(0, 127 if many else 114), title=panel.title)
         _layers(axis, panel.layers, xlabel, last=row == len(panels) - 1)
         axis.set_ylabel("share of weights (%)" if column == 0 else "")
     _legend(figure, axes, extra="number above: remaining weights (%)")
@@ -88,10 +86,12 @@ def draw_agreements(
             axis.bar(x + shift, values, 0.4, color=colour, hatch=hatch, edgecolor="white", linewidth=0, label=label)
             name = "by chance, at each layer's shares" if shift > 0 else None
             axis.hlines(chance, x + shift - 0.2, x + shift + 0.2, color=BLACK, linewidth=1.8, label=name)
-        axis.set(ylim=(0, 105), title=panel.title)
+            for place, value, line in zip(x, values, chance, strict=True):
+                _number(axis, place + shift, max(value, line) + 2, value, upright=True)
+        axis.set(ylim=(0, 127), title=panel.title)
         _layers(axis, panel.layers, xlabel, last=row == len(panels) - 1)
         axis.set_ylabel("equal in all masks (%)" if column == 0 else "")
-    _legend(figure, axes)
+    _legend(figure, axes, extra="number above: equal in all masks (%)")
     return figure
 
 
@@ -108,9 +108,15 @@ def _each(panels):
             yield row, column, given[column] if column < len(given) else None
 
 
+def _number(axis: Axes, x: float, y: float, value: float, *, upright: bool) -> None:
+    text = f"{value:.1f}" if value >= 9.95 else f"{value:.2f}"
+    axis.text(x, y, text, ha="center", va="bottom", fontsize=7.5, rotation=90 if upright else 0)
+
+
 def _layers(axis: Axes, layers: Sequence[str], xlabel: str, *, last: bool) -> None:
     axis.set_xticks(range(len(layers)), layers, rotation=90 if len(layers) > 3 and max(map(len, layers)) > 2 else 0)
     axis.set_xlim(-0.6, len(layers) - 0.4)
+    axis.set_yticks(range(0, 101, 20))
     axis.grid(False, axis="x")
     if last:
         axis.set_xlabel(xlabel)
@@ -118,7 +124,5 @@ def _layers(axis: Axes, layers: Sequence[str], xlabel: str, *, last: bool) -> No
 
 def _legend(figure: Figure, axes: np.ndarray, *, extra: str = "") -> None:
     """Put one legend for all panels at the foot, where it covers none."""
-    handles, labels = next(
-        (found for axis in axes.flat if (found := axis.get_legend_handles_labels())[0]), ([], [])
-    )
+    handles, labels = next((found for axis in axes.flat if (found := axis.get_legend_handles_labels())[0]), ([], []))
     figure.legend(handles, labels, loc="outside lower left", ncols=4, title=extra or None, alignment="left")

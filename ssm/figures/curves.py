@@ -67,7 +67,7 @@ def _draw(axes: Axes, panel: Panel) -> None:
             label=line.label,
         )
     axes.set(title=panel.title, xlabel="epoch", ylabel=panel.unit)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     if panel.log:
         percent_scale(axes)
     if panel.lines:
@@ -78,6 +78,8 @@ def percent_scale(axes: Axes) -> None:
     """Give the y axis a logarithmic scale whose ticks are plain numbers, some between the powers of ten, too."""
     axes.set_yscale("log")
     low, high = axes.get_ylim()
+    if high > 60:
+        axes.set_ylim(top=max(high, 100))
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high / low < 300 else (1.0,)))
     axes.yaxis.set_major_formatter(PERCENT)
     axes.yaxis.set_minor_formatter(NullFormatter())
@@ -112,5 +114,5 @@ def draw_finals(
         axis.set_xticks(range(len(places)), places)
         if log:
             percent_scale(axis)
-        axis.legend()
+        axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.07), ncols=4)
     return figure

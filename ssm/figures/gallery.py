@@ -4,26 +4,27 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from ssm.figures import paper_bars as bars
 from ssm.figures import paper_curves as curves
-from ssm.figures import paper_masks as masks
+from ssm.figures import paper_maps as maps
 from ssm.figures.choose import Missing, Shelf
 from ssm.figures.paper_curves import Drawn
 from ssm.figures.style import save
 
 _DRAW: Sequence[Callable[[Shelf], Drawn]] = (
-    masks.fcn_mask_l0,
-    masks.conv_mask_dist,
-    masks.conv_mask_eq,
-    masks.bin_mask_comparison,
+    maps.fcn_mask_l0,
+    bars.conv_mask_dist,
+    bars.conv_mask_eq,
+    maps.bin_mask_comparison,
     curves.all_acc,
     curves.fcn_sisu_one_ratio,
     curves.all_one_ratio,
-    masks.all_mask_dist,
-    masks.all_mask_eq,
-    masks.conv_mask_comparison,
-    masks.fcn_mask_comparison,
+    bars.all_mask_dist,
+    bars.all_mask_eq,
+    maps.conv_mask_comparison,
+    maps.fcn_mask_comparison,
     curves.rn_acc_oratio,
-    masks.rn_mask_dist,
+    bars.rn_mask_dist,
     curves.fcn_acc_compare_wdist,
     curves.cnn_acc_compare_wdist,
     curves.cnn_oratio_compare_wdist,
@@ -33,10 +34,13 @@ _DRAW: Sequence[Callable[[Shelf], Drawn]] = (
     curves.cnn_sci_all_metrics,
     curves.all_schizo12_acc,
     curves.fcn_schizo_oneratio,
-    masks.all_schizo_mask_dist,
+    bars.all_schizo_mask_dist,
 )
 FIGURES = {draw.__name__: draw for draw in _DRAW}
 """What draws each figure, by its label in the paper and in the paper's order."""
+
+_NAMED = 6
+"""Runs that a line names, at most."""
 
 
 class Told(NamedTuple):
@@ -60,7 +64,9 @@ def draw_all(shelf: Shelf, out: Path, *, names: Sequence[str] = ()) -> Iterator[
         except Missing as missing:
             yield Told(name, None, f"{name}: not drawn: {missing}")
             continue
-        used = ", ".join(dict.fromkeys(run.name for run in drawn.runs))
+        runs = list(dict.fromkeys(run.name for run in drawn.runs))
+        # The files name all runs within; a line of thirty helps nobody.
+        used = ", ".join(runs) if len(runs) <= _NAMED else f"{len(runs)} runs"
         without = f"; without {', '.join(drawn.without)}" if drawn.without else ""
-        for path in save(drawn.figure, out, name):
+        for path in save(drawn.figure, out, name, description=f"{name}, drawn from {', '.join(runs)}"):
             yield Told(name, path, f"{path}: from {used}{without}")

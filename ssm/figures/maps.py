@@ -6,12 +6,15 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int, Int8
 from matplotlib.axes import Axes
+from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from ssm.figures.style import MINUS, PLUS, SIGNS, WIDTH, in_style, new_figure
 
-_LEFT, _RIGHT = 0.075, 0.005
+_LEFT = 0.07
+_ROOM, _SMALL = 7.85, 1.25
+"""Inches across of a map, of 784 inputs a pixel each, and of the small picture on its right."""
 # In inches: a title's lines, the room below a map for its axis, and between two maps.
 _TOP, _FOOT, _GAP = 0.85, 0.65, 0.35
 
@@ -20,13 +23,17 @@ _TOP, _FOOT, _GAP = 0.85, 0.65, 0.35
 def draw_digit_and_mask(digit: Float[np.ndarray, " inputs"], mask: Int8[np.ndarray, "inputs units"], *, title: str):
     """Draw an image as a row of pixels, a line each, above a first layer's mask, a row for each unit."""
     inputs, units = mask.shape
-    wide = _width(inputs, WIDTH * (1 - _LEFT - _RIGHT))
-    strip, tall = 1.1, min(max(1.5, wide * units / inputs), 5.0)
-    figure = new_figure(_TOP + strip + _GAP + tall + _FOOT + 0.25, title=title, layout=None)
+    wide = _width(inputs, _ROOM)
+    # Two pixels a unit, if they aren't too many: single ones can hardly be told apart.
+    strip, tall = 1.1, min(max(1.5, units / 50), 6.0)
+    figure = new_figure(_TOP + strip + _GAP + tall + _FOOT, title=title, layout=None)
     top = _place(figure, _TOP, wide, strip)
-    top.imshow(digit[None], aspect="auto", cmap="cividis", extent=(0, inputs, 0, 1))
+    top.imshow(digit[None], aspect="auto", cmap="Greys", extent=(0, inputs, 0, 1))
+    top.grid(False)
     top.set(yticks=[], xticklabels=[])
     top.set_ylabel("digit")
+    if (side := _side(inputs)) is not None:
+        _picture(figure, _TOP, wide, digit.reshape(side, side), size=strip)
     below = _place(figure, _TOP + strip + _GAP, wide, tall)
     _mask(below, mask)
     below.set(xlabel="input: pixel of the flattened image (line by line)", ylabel="hidden unit")
@@ -36,42 +43,44 @@ def draw_digit_and_mask(digit: Float[np.ndarray, " inputs"], mask: Int8[np.ndarr
 
 @dataclass(frozen=True, kw_only=True)
 class Sums:
-    """The sum of absolute first-layer masks over runs, 0 to `runs`, and what is said beside it, line by line."""
+    """The sum of absolute first-layer masks over runs."""
 
     title: str
     sums: Int[np.ndarray, "inputs units"]
-    runs: int
-    notes: Sequence[str]
 
 
 @in_style
-def draw_sums(maps: Sequence[Sums], *, title: str) -> Figure:
-    """Draw sums of absolute masks below each other, darker for more, each with the sum of every input and its notes."""
+def draw_sums(maps: Sequence[Sums], *, runs: int, table: Sequence[Sequence[str]], title: str) -> Figure:
+    """Draw sums of absolute masks, 0 to `runs`, below each other, darker for more, with the sum of each input beside.
+
+    table: rows of cells that stand below, the first row and column are their names.
+    """
     inputs, units = maps[0].sums.shape
-    wide = _width(inputs, WIDTH * (0.98 - _LEFT) - 1.9)
+    wide = _width(inputs, _ROOM)
     tall = min(max(1.9, wide * units / inputs), 4.0)
-    step = tall + 1.15
-    figure = new_figure(_TOP + step * len(maps) + 0.05, title=title, layout=None)
-    side = int(np.sqrt(inputs))
+    step = tall + 1.0
+    figure = new_figure(_TOP + step * len(maps) + 0.21 * len(table) + 0.05, title=title, layout=None)
+    side = _side(inputs)
+    # The root of the count: most weights remain in few runs, and would be as good as white.
+    scale = PowerNorm(0.5, vmin=0, vmax=runs)
+    left = WIDTH * _LEFT + wide + 0.15
     for number, shown in enumerate(maps):
-        top = _TOP + 0.2 + number * step
+        top = _TOP + 0.15 + number * step
         axes = _place(figure, top, wide, tall)
-        axes.imshow(
-            shown.sums.T, aspect="auto", cmap="Greys", vmin=0, vmax=shown.runs, extent=(0, inputs, units, 0),
-            interpolation="antialiased",
-        )  # fmt: skip
-        axes.set(title=shown.title, xlabel="input: pixel of the flattened image", ylabel="hidden unit")
+        shade = axes.imshow(shown.sums.T, aspect="auto", cmap="Greys", norm=scale, extent=(0, inputs, units, 0))
+        axes.set(title=shown.title, xlabel="input: pixel of the flattened image (line by line)", ylabel="hidden unit")
         axes.grid(False)
-        left = WIDTH * _LEFT + wide + 0.2
-        if side * side == inputs:
-            small = figure.add_axes(_box(figure, top, left, 1.45, 1.45))
-            small.imshow(shown.sums.sum(1).reshape(side, side), cmap="Greys")
-            small.set(xticks=[], yticks=[])
-            small.set_title("sum of each pixel", fontsize=9)
-        _, high = figure.get_size_inches()
-        figure.text(
-            left / WIDTH, 1 - (top + 1.55) / high, "\n".join(shown.notes), fontsize=8, va="top", linespacing=1.35
-        )
+        if side is not None:
+            _picture(figure, top, wide, shown.sums.sum(1).reshape(side, side)).set_title("sum of each pixel")
+        place = figure.add_axes(_box(figure, top + tall - 0.55, left, _SMALL, 0.14))
+        bar = figure.colorbar(shade, cax=place, orientation="horizontal", label="runs")
+        bar.set_ticks([0, runs] if runs < 4 else [0, runs // 10 or 1, runs // 2, runs])
+    for number, cells in enumerate(table):
+        height = 1 - (_TOP + step * len(maps) + 0.05 + 0.21 * number) / _high(figure)
+        figure.text(_LEFT, height, cells[0], fontsize=9.5, weight="bold" if number == 0 else "normal")
+        for place, cell in enumerate(cells[1:]):
+            bold = "bold" if number == 0 else "normal"
+            figure.text(0.60 + 0.1 * place, height, cell, fontsize=9.5, ha="right", weight=bold)
     return figure
 
 
@@ -94,10 +103,10 @@ def draw_pairs(pairs: Sequence[Draw], *, title: str) -> Figure:
     parts = figure.subfigures(len(pairs), 1, squeeze=False)[:, 0]
     for part, pair in zip(parts, pairs, strict=True):
         part.suptitle(pair.title, x=0.01, ha="left", fontsize=10)
-        for axes, mask, name in zip(part.subplots(1, 2, sharey=True), (pair.first, pair.second), pair.names, strict=True):
-            axes.imshow(
-                mask, aspect="auto", cmap=SIGNS, vmin=-1.5, vmax=1.5, extent=(0, pair.inputs, pair.units, 0)
-            )
+        for axes, mask, name in zip(
+            part.subplots(1, 2, sharey=True), (pair.first, pair.second), pair.names, strict=True
+        ):
+            axes.imshow(mask, aspect="auto", cmap=SIGNS, vmin=-1.5, vmax=1.5, extent=(0, pair.inputs, pair.units, 0))
             axes.set(title=name, xlabel="input")
             axes.grid(False)
         part.axes[0].set_ylabel("unit")
@@ -109,7 +118,7 @@ def sample_signs(mask: Int8[np.ndarray, "inputs units"], *, width: int, height: 
     """Shrink a layer's mask to at most height x width dots, units down and inputs across.
 
     A dot stands for the weights under it: the sign most of them have, whatever is hidden beside; 0 if all are.
-    Of as many -1 as 1 it is the first one's.
+    Of as many -1 as 1 it is the one in every other dot, the other in those between.
     """
     across = np.linspace(0, mask.shape[0], min(width, mask.shape[0]) + 1).astype(int)[:-1]
     down = np.linspace(0, mask.shape[1], min(height, mask.shape[1]) + 1).astype(int)[:-1]
@@ -139,6 +148,21 @@ def _box(figure: Figure, top: float, left: float, wide: float, tall: float) -> t
 
 def _place(figure: Figure, top: float, wide: float, tall: float) -> Axes:
     return figure.add_axes(_box(figure, top, WIDTH * _LEFT, wide, tall))
+
+
+def _side(inputs: int) -> int | None:
+    """Return the side of the square image that so many inputs are, or None."""
+    side = int(np.sqrt(inputs))
+    return side if side * side == inputs else None
+
+
+def _picture(figure: Figure, top: float, wide: float, image: np.ndarray, *, size: float = _SMALL) -> Axes:
+    """Draw a small picture on the right of a map."""
+    axes = figure.add_axes(_box(figure, top, WIDTH * _LEFT + wide + 0.15, size, size))
+    axes.imshow(image, cmap="Greys")
+    axes.set(xticks=[], yticks=[])
+    axes.spines[:].set_visible(True)
+    return axes
 
 
 def _mask(axes: Axes, mask: Int8[np.ndarray, "inputs units"]) -> None:

@@ -50,15 +50,17 @@ def all_acc(shelf: Shelf) -> Drawn:
         row: list[Panel | None] = []
         for method in ("baseline", "signed"):
             found = by_init(shelf, model, method)
-            name = f"{words.MODELS[model]}, {words.METHODS[method]}"
-            row.append(init_panel(ACCURACY, name, found) if found else None)
+            name, how = words.MODELS[model], words.METHODS[method]
+            row.append(init_panel(ACCURACY, f"{name}, {how}", found) if found else None)
             used += found.values()
-            without += [] if found else [name]
+            without += [] if found else [f"{name} {how}"]
         if any(row):
             rows.append(row)
     if not used:
         raise Missing(f"needs {describe(models=FEEDFORWARD, method='signed', init='any init')}, or its baseline")
-    return Drawn(draw_curves(rows, title=_title("Test accuracy of baselines and signed Supermasks", used)), used, without)
+    return Drawn(
+        draw_curves(rows, title=_title("Test accuracy of baselines and signed Supermasks", used)), used, without
+    )
 
 
 def fcn_sisu_one_ratio(shelf: Shelf) -> Drawn:
@@ -171,7 +173,9 @@ def cnn_sci_all_metrics(shelf: Shelf) -> Drawn:
     if not any(sinn.values()):
         raise Missing(_NEEDS_SINN.format("--preset=sinn2"))
     baselines = {
-        f"baseline {words.INITS[init]}": {model: shelf.best(model=model, method="baseline", init=init) for model in CNNS}
+        f"baseline {words.INITS[init]}": {
+            model: shelf.best(model=model, method="baseline", init=init) for model in CNNS
+        }
         for init in ("elu", "he", "xavier")
     }
     kept = {name: runs for name, runs in baselines.items() if any(runs.values())}
@@ -224,7 +228,7 @@ def by_init(shelf: Shelf, model: str, method: str, *, masks: int = 0) -> dict[st
 
 def init_panel(figure: str, title: str, runs: dict[str, FinishedRun]) -> Panel:
     """Return a panel with a line by initialisation, each of which looks the same in all figures."""
-    named = [(words.INITS[run.setting("init")], run) for run in runs.values()]
+    named = [(words.initialisation(run, runs.values()), run) for run in runs.values()]
     return panel(figure, title, named, [INITS.index(init) for init in runs])
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar
 
 from matplotlib import style
 from matplotlib.colors import ListedColormap
@@ -21,8 +21,8 @@ WIDTH = 10.0
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
 BLACK = "#000000"
 
-# Dark blue against orange: they differ in lightness too, and both stand out from the pale 0.
-MINUS, ZERO, PLUS = "#08306B", "#E9E9E9", "#E69F00"
+# Dark blue against vermillion: they differ in lightness too, and both stand out from the pale 0.
+MINUS, ZERO, PLUS = "#08306B", "#E9E9E9", VERMILLION
 SIGNS = ListedColormap([MINUS, "#FFFFFF", PLUS], name="signs")
 """Colours of a mask's -1, 0 and 1, for limits of -1.5 and 1.5."""
 
@@ -67,32 +67,36 @@ def in_style(draw: Callable[P, R]) -> Callable[P, R]:
     return drawn
 
 
-def new_figure(height: float, *, title: str = "", layout: str | None = "constrained") -> Figure:
+def new_figure(height: float, *, title: str = "", layout: Literal["constrained"] | None = "constrained") -> Figure:
     """Return an empty figure, `WIDTH` inches wide and `height` high, its title at the left of the top."""
     figure = Figure(figsize=(WIDTH, height), layout=layout)
     if title:
-        figure.suptitle(title, x=0.01, ha="left")
+        figure.suptitle(title, x=0.01, y=1 - 0.08 / height, ha="left", va="top")
     return figure
 
 
-def to_png(figure: Figure) -> bytes:
+def to_png(figure: Figure, *, description: str = "") -> bytes:
     """Return a figure as PNG: the same bytes each time it is drawn by the same libraries."""
     buffer = io.BytesIO()
     with styled():
-        figure.savefig(buffer, format="png", metadata={"Software": None}, pil_kwargs={"optimize": True})
+        figure.savefig(buffer, format="png", metadata=_noted(description, "Software"), pil_kwargs={"optimize": True})
     return buffer.getvalue()
 
 
-def to_svg(figure: Figure) -> bytes:
+def to_svg(figure: Figure, *, description: str = "") -> bytes:
     """Return a figure as SVG: without a date, and with names of its parts that don't change."""
     buffer = io.BytesIO()
     with styled():
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+        figure.savefig(buffer, format="svg", metadata=_noted(description, "Date", "Creator"))
     return buffer.getvalue()
 
 
-def save(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """Write folder/NAME.png and folder/NAME.svg, and return both paths.
+def _noted(description: str, *without: str) -> dict[str, str | None]:
+    return {**dict.fromkeys(without), **({"Description": description} if description else {})}
+
+
+def save(figure: Figure, folder: Path, name: str, *, description: str = "") -> list[Path]:
+    """Write folder/NAME.png and folder/NAME.svg, and return both paths; each carries the description within.
 
     Raises:
         OSError: if a file cannot be written.
@@ -100,5 +104,5 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     paths = []
     for ending, render in (("png", to_png), ("svg", to_svg)):
         paths.append(folder / f"{name}.{ending}")
-        write_atomic(paths[-1], render(figure))
+        write_atomic(paths[-1], render(figure, description=description))
     return paths

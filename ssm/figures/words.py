@@ -51,3 +51,15 @@ def ordered(layers: Iterable[str]) -> list[str]:
         return _KINDS.get(re.split(r"\d|_", layer)[0], 9), [int(digits) for digits in re.findall(r"\d+", layer)]
 
     return sorted(layers, key=place)
+
+
+def percent(share: float) -> str:
+    """Return a share of 0 to 1 in %, two places after the point."""
+    return f"{100 * share:.2f} %"
+
+
+def initialisation(run: FinishedRun, among: Iterable[FinishedRun]) -> str:
+    """Return how a run's initialisation is called, with its preset where that isn't the same for all of `among`."""
+    name = INITS[run.setting("init")]
+    presets = {other.setting("preset") for other in among}
+    return f"{name} (preset {run.setting('preset')})" if len(presets) > 1 else name
