@@ -120,6 +120,7 @@ def read_finished(folder: str | os.PathLike[str]) -> FinishedRun:
 def find_finished(folders: Sequence[str | os.PathLike[str]]) -> list[FinishedRun]:
     """Return the runs in folders that are runs or hold some one level down; of two with one name, the larger.
 
+    Of two as large it is the one with more masks: a run's own folder rather than what was published of it.
     A folder inside one of these that has no finished seed yet is passed over.
 
     Raises:
@@ -135,9 +136,13 @@ def find_finished(folders: Sequence[str | os.PathLike[str]]) -> list[FinishedRun
         if not found:
             raise UserError(f"{folder} holds no run with finished seeds: no summary.json in it, or one folder down")
         for run in map(read_finished, found):
-            if run.name not in runs or run.summary["runs"] > runs[run.name].summary["runs"]:
+            if run.name not in runs or _size(run) > _size(runs[run.name]):
                 runs[run.name] = run
     return list(runs.values())
+
+
+def _size(run: FinishedRun) -> tuple[int, int]:
+    return len(run.seeds), len(run.mask_seeds)
 
 
 def _config(path: Path) -> dict[str, Any]:

@@ -30,12 +30,11 @@ def equality(mask: Int8[np.ndarray, "seeds ..."], *, absolute: bool = False) -> 
     Chance is the expected value for masks that are independent and have no structure but their own shares.
     Source: figures conv_mask_eq and all_mask_eq of the paper, which print `same`.
     """
-    flat = mask.reshape(len(mask), -1)
-    values = (0, 1) if absolute else (-1, 0, 1)
-    alike = [np.abs(flat) == value if absolute else flat == value for value in values]
+    flat = np.abs(mask.reshape(len(mask), -1)) if absolute else mask.reshape(len(mask), -1)
     runs, pairs = len(flat), len(flat) * (len(flat) - 1)
-    counts = np.stack([one.sum(axis=0, dtype=np.int64) for one in alike])  # [values, n]
-    shares = np.stack([one.mean(axis=1, dtype=np.float64) for one in alike])  # [values, runs]
+    alike = (flat == value for value in ((0, 1) if absolute else (-1, 0, 1)))
+    found = [(one.sum(axis=0), one.mean(axis=1)) for one in alike]
+    counts, shares = (np.stack(part) for part in zip(*found, strict=True))  # [values, n] and [values, runs]
     return Equality(
         same=float((counts.max(axis=0) == runs).mean()),
         chance=float(shares.prod(axis=1).sum()),

@@ -48,7 +48,7 @@ def _shares(mask: Int8[np.ndarray, "seeds ..."]) -> Shares:
 def shares(masks: Masks) -> dict[str, Shares]:
     """Return by layer the share of elements of each value v, #{i: m_i = v} / n, and under "all" that of the whole net.
 
-    Source: figures fcn_mask_dist, conv_mask_dist and all_mask_dist of the paper, which average over the seeds.
+    Source: figures conv_mask_dist, all_mask_dist and rn_mask_dist of the paper, which average over the seeds.
     """
     return by_layer(_shares, masks)
 
