@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 from ssm.figures.style import MINUS, PLUS, SIGNS, WIDTH, in_style, new_figure
 
 _LEFT = 0.07
-_ROOM, _SMALL = 7.85, 1.25
+_ROOM, _SMALL = 7.85, 1.15
 """Inches across of a map, of 784 inputs a pixel each, and of the small picture on its right."""
 # In inches: a title's lines, the room below a map for its axis, and between two maps.
 _TOP, _FOOT, _GAP = 0.85, 0.65, 0.35

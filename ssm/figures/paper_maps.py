@@ -99,7 +99,7 @@ def bin_mask_comparison(shelf: Shelf) -> Drawn:
     ]
     title = (
         f"FCN: sums of absolute masks of the first layer, binary and signed Supermask, ELUS\n"
-        f"{words.about(runs, [count])}; the paper's counts are of {PAPER_RUNS} runs, in the second row with at most {PAPER_MOST}"
+        f"{words.about(runs, [count])}; the paper's counts: {PAPER_RUNS} runs, second row at most {PAPER_MOST}"
     )
     return Drawn(draw_sums(maps, runs=count, table=table, title=title), runs)
 
