@@ -70,7 +70,7 @@ def _draw(axes: Axes, panel: Panel) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     if panel.log:
         percent_scale(axes)
-    if panel.lines:
+    if any(line.label for line in panel.lines):
         axes.legend()
 
 
