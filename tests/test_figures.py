@@ -23,7 +23,30 @@ from ssm.finished import find_finished
 
 ROOT = Path(__file__).resolve().parents[1]
 # The labels of the paper's figures, in its order.
-PAPER = ["fcn_mask_l0", "conv_mask_dist", "conv_mask_eq", "bin_mask_comparison", "all_acc", "fcn_sisu_one_ratio", "all_one_ratio", "all_mask_dist", "all_mask_eq", "conv_mask_comparison", "rn_acc_oratio", "rn_mask_dist", "fcn_acc_compare_wdist", "cnn_acc_compare_wdist", "cnn_oratio_compare_wdist", "fcn_acc_compare_minit", "cnn_acc_compare_minit", "cnn_oratio_compare_minit", "cnn_sci_all_metrics", "all_schizo12_acc", "fcn_schizo_oneratio", "all_schizo_mask_dist"]
+PAPER = [
+    "fcn_mask_l0",
+    "conv_mask_dist",
+    "conv_mask_eq",
+    "bin_mask_comparison",
+    "all_acc",
+    "fcn_sisu_one_ratio",
+    "all_one_ratio",
+    "all_mask_dist",
+    "all_mask_eq",
+    "conv_mask_comparison",
+    "rn_acc_oratio",
+    "rn_mask_dist",
+    "fcn_acc_compare_wdist",
+    "cnn_acc_compare_wdist",
+    "cnn_oratio_compare_wdist",
+    "fcn_acc_compare_minit",
+    "cnn_acc_compare_minit",
+    "cnn_oratio_compare_minit",
+    "cnn_sci_all_metrics",
+    "all_schizo12_acc",
+    "fcn_schizo_oneratio",
+    "all_schizo_mask_dist",
+]
 
 
 @pytest.fixture(scope="module")
