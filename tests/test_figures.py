@@ -95,6 +95,17 @@ def test_the_figures_are_the_papers():
     assert [name for name in FIGURES if name != ours] == PAPER
 
 
+@pytest.mark.parametrize("name", ["fcn_acc_compare_minit", "rn_mask_dist", "bin_mask_comparison", "fcn_mask_l0"])
+def test_nothing_covers_the_title_or_leaves_the_page(shelf, name):
+    figure = FIGURES[name](shelf).figure
+    figure.draw_without_rendering()
+    title = next(text for text in figure.texts if text.get_text() == figure.get_suptitle()).get_window_extent()
+    boxes = [box for axes in figure.axes if (box := axes.get_tightbbox())]
+    assert all(box.y1 <= title.y0 for box in boxes)
+    assert all(box.x0 >= 0 and box.x1 <= 1000 and box.y0 >= 0 for box in boxes)
+    assert title.x1 <= 1000
+
+
 def test_files_are_written_and_are_the_same_each_time(shelf, tmp_path, monkeypatch):
     told = list(draw_all(shelf, tmp_path, names=["rn_mask_dist"]))
     assert [one.path for one in told] == [tmp_path / "rn_mask_dist.png", tmp_path / "rn_mask_dist.svg"]
