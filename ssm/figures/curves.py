@@ -114,5 +114,5 @@ def draw_finals(
         axis.set_xticks(range(len(places)), places)
         if log:
             percent_scale(axis)
-        axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.07), ncols=4)
+        axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.07), ncols=2)
     return figure
