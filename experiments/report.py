@@ -1,5 +1,6 @@
 """Makes one page of one run: `python experiments/report.py RUN --out FILE.html`."""
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import tyro
 
 from ssm.errors import UserError
 from ssm.files import write_atomic
-from ssm.finished import read_finished
+from ssm.finished import FinishedRun, read_finished
 from ssm.program import run_program
 from ssm.tables import read_paper
 
@@ -37,12 +38,24 @@ def main(options: Options) -> None:
 
     from ssm.report import render
 
-    page = render(run, rows)
+    page = render(run, rows, artifact=_exported(run) if run.has_masks else None)
     try:
         write_atomic(options.out, page)
     except OSError as error:
         raise UserError(f"{options.out} cannot be written: {error.strerror or error}") from error
     print(f"{options.out}: {len(page.encode()):,} bytes, of {run.name}")
+
+
+def _exported(run: FinishedRun) -> int | None:
+    """Return the bytes of the file that export.py makes of the run's first seed."""
+    from ssm.artifact.form import to_bytes
+    from ssm.artifact.making import from_run
+
+    try:
+        return len(to_bytes(from_run(run, run.mask_seeds[0])))
+    except UserError as error:
+        print(f"without the size of an exported file: {error}", file=sys.stderr)
+        return None
 
 
 if __name__ == "__main__":

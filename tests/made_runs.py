@@ -45,6 +45,7 @@ def make_run(root, *, seeds=2, epochs=3, model="fcn", method="signed", preset="p
                     "seed": seed,
                     "epoch": epoch,
                     "train_loss": 1 / epoch,
+                    "test_loss": 1.1 / epoch,
                     "test_accuracy": 0.9 - 0.3 / epoch + 0.004 * rng.random(),
                     "remaining_weights": share + (1 - share) * (1 - epoch / epochs),
                     "flips": 0.1 / epoch,

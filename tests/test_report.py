@@ -34,6 +34,7 @@ def page(tmp_path_factory):
     own = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, capture_output=True, text=True, cwd=root, env=own, timeout=120)
     assert done.returncode == 0, done.stderr
+    assert "without the size of an exported file" in done.stderr  # its layers are made up
     assert re.fullmatch(rf"page\.html: [\d,]+ bytes, of {folder.name}\n", done.stdout)
     return root / "page.html"
 
@@ -138,6 +139,25 @@ def test_layers_and_their_agreement_by_hand():
     # csr: 8 bytes for each of 1 and 2 weights, and 4 for each of 3 row pointers.
     assert sizes.rows[0][:4] == ["Dense_0", "16", "24", "1"]
     assert ["exported file, one seed", "3", "18.75 %", "", ""] in sizes.rows
+
+
+def test_what_is_dead_by_hand(tmp_path):
+    run = read_finished(make_run(tmp_path))
+    one = {
+        "Dense_0": np.zeros((784, 3), np.int8),
+        "Dense_1": np.array([[1, 0], [0, 1], [0, 0]], np.int8),
+        "Dense_2": np.array([[1] * 10, [0] * 10], np.int8),
+    }
+    one["Dense_0"][5, :2] = 1
+    two = one | {"Dense_1": np.zeros((3, 2), np.int8)}
+    table = sections.dead_table(run, {layer: np.stack([one[layer], two[layer]]) for layer in one})
+    assert table.rows == [
+        ["inputs", "783.5", "784", ""],
+        ["Dense_0", "2.5", "3", "1 of 2"],  # only the first unit of the first net leads on
+        ["Dense_1", "1.5", "2", "1 of 2"],
+        ["Dense_2", "5.0", "10", "1 of 2"],
+    ]
+    assert sections.dead_table(run, {"Dense_0": np.ones((1, 784, 10), np.int8)}) is None
 
 
 def test_the_result_stands_beside_the_papers_row(tmp_path, paper):

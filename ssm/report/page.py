@@ -67,6 +67,7 @@ def _masks(run: FinishedRun, artifact: int | None) -> dict[str, Any]:
         "layers": pictures.layer_pictures(run, looked),
         "shares": sections.shares_table(masks, looked),
         "agreement": sections.agreement_table(masks, looked) if many else None,
+        "dead": sections.dead_table(run, masks),
         "sizes": sections.size_table(masks, artifact=artifact),
     }
 

@@ -1,5 +1,6 @@
 """The tables of a report: what stands in them, as text, without a word of HTML."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from ssm.analysis import (
     by_layer,
     compression,
     equality,
+    flow,
     hidden_inputs,
     shares,
     sizes,
@@ -22,6 +24,9 @@ from ssm.analysis import (
 )
 from ssm.figures.words import ordered, percent
 from ssm.files import plain
+from ssm.finished import FinishedRun
+from ssm.graph import architecture, graph, kernel_shapes
+from ssm.images import image_facts
 from ssm.statistics import interval
 from ssm.tables import compare, paper_row
 
@@ -131,6 +136,27 @@ def agreement_table(masks: Masks, looked: Looked) -> Table:
         "Equal in two masks: the mean over all pairs of seeds.  Absolute masks tell only kept from hidden.",
     ]
     return Table(head, rows, notes)
+
+
+def dead_table(run: FinishedRun, masks: Masks) -> Table | None:
+    """Return the inputs and units without a path from the images to the logits, means over the seeds.
+
+    None where the layers are not those of the net that the run's configuration names.
+    """
+    inputs, class_names = image_facts(run)
+    net = architecture(run.config, inputs, len(class_names))
+    if set(masks) != set(kernel_shapes(graph(net), inputs)):
+        return None
+    count = len(next(iter(masks.values())))
+    flows = [flow({layer: mask[seed] for layer, mask in masks.items()}, net) for seed in range(count)]
+    of_inputs = math.prod(inputs) if graph(net)[1].op == "flatten" else inputs[-1]
+    rows = [["inputs", f"{np.mean([one.dead_inputs for one in flows]):.1f}", f"{of_inputs}", ""]]
+    for layer in ordered(masks):
+        dead = np.mean([one.dead_units[layer] for one in flows])
+        cut = sum(layer in one.pathless for one in flows)
+        rows.append([layer, f"{dead:.1f}", f"{masks[layer].shape[-1]}", f"{cut} of {count}" if cut else ""])
+    head = ["layer", "dead inputs or units", "of", "seeds in which the layer has no path"]
+    return Table(head, rows, ["Dead: no path of weights from the images, or none to a logit; means over the seeds."])
 
 
 def size_table(masks: Masks, *, artifact: int | None = None) -> Table:
