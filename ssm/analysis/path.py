@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 Matrix = Float[np.ndarray, "inputs outputs"]
 Vector = Float[np.ndarray, " units"]
@@ -23,10 +23,13 @@ def contributions(kernels: Sequence[Matrix], image: Vector, *, output: int) -> l
     """
     values = np.asarray(image, np.float64)
     found = []
-    for place, kernel in enumerate(kernels):
-        without = values @ kernel - values[:, None] * kernel  # a row for each unit that is left out
-        found.append(_logit(values @ kernel, kernels[place + 1 :], output) - _logit(without, kernels[place + 1 :], output))
-        values = _elu(values @ kernel)
+    for place, (kernel, leads) in enumerate(zip(kernels, _leads(kernels, output), strict=True)):
+        rest, whole = kernels[place + 1 :], values @ kernel
+        without = whole - values[:, None] * kernel  # a row for each unit that is left out
+        # Exactly 0 where nothing can be: a sum of many numbers is rounded otherwise in a matrix than in a vector.
+        falls = (values != 0) & leads
+        found.append(np.where(falls, _logit(whole, rest, output) - _logit(without, rest, output), 0))
+        values = _elu(whole)
     return found
 
 
@@ -36,6 +39,16 @@ def carriers(contribution: Vector, *, share: float = 0.9) -> int:
     if not sizes.any():
         return 0
     return int(np.argmax(np.cumsum(sizes) >= share * sizes.sum() * (1 - 1e-12))) + 1
+
+
+def _leads(kernels: Sequence[Matrix], output: int) -> list[Bool[np.ndarray, " units"]]:
+    """Return for the inputs of every layer whether there is a way to one output."""
+    there = np.arange(kernels[-1].shape[1]) == output
+    found = []
+    for kernel in reversed(kernels):
+        there = (kernel[:, there] != 0).any(axis=1)
+        found.append(there)
+    return found[::-1]
 
 
 def _logit(before: np.ndarray, kernels: Sequence[Matrix], output: int) -> np.ndarray:

@@ -46,6 +46,24 @@ def test_a_unit_without_weights_contributes_nothing():
     assert pixels[1] == 0 and units[1] == 0
 
 
+def test_what_has_no_way_to_the_logit_contributes_exactly_nothing():
+    rng = np.random.default_rng(0)
+    kernels = [
+        rng.normal(size=shape) * (rng.random(shape) < density)
+        for shape, density in (((90, 80), 0.02), ((80, 60), 0.03), ((60, 4), 0.1))
+    ]
+    image = rng.normal(size=90) * (np.arange(90) > 9)
+    pixels, first, second = contributions(kernels, image, output=1)
+    ways = [kernels[2][:, 1] != 0]
+    for kernel in (kernels[1], kernels[0]):
+        ways.insert(0, ((kernel != 0) & ways[0]).any(axis=1))
+    fed = ((kernels[0] != 0) & (image != 0)[:, None]).any(axis=0)
+    np.testing.assert_array_equal(pixels != 0, ways[0] & (image != 0))
+    np.testing.assert_array_equal(first != 0, ways[1] & fed)
+    np.testing.assert_array_equal(second != 0, ways[2] & ((kernels[1] != 0) & fed[:, None]).any(axis=0))
+    assert all(0 < np.count_nonzero(part) < part.size for part in (pixels, first, second))
+
+
 @pytest.mark.parametrize(
     ("share", "few"),
     [(0.1, 1), (0.5, 1), (0.51, 2), (0.8, 2), (0.9, 3), (1.0, 4)],
