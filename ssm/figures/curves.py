@@ -70,7 +70,7 @@ def _draw(axes: Axes, panel: Panel) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     if panel.log:
         percent_scale(axes)
-    if panel.lines:
+    if any(line.label for line in panel.lines):
         axes.legend()
 
 
@@ -114,5 +114,5 @@ def draw_finals(
         axis.set_xticks(range(len(places)), places)
         if log:
             percent_scale(axis)
-        axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.07), ncols=4)
+        axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.07), ncols=2)
     return figure

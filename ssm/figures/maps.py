@@ -58,14 +58,16 @@ def draw_sums(maps: Sequence[Sums], *, runs: int, table: Sequence[Sequence[str]]
     inputs, units = maps[0].sums.shape
     wide = _width(inputs, _ROOM)
     tall = min(max(1.9, wide * units / inputs), 4.0)
-    step = tall + 1.0
-    figure = new_figure(_TOP + step * len(maps) + 0.21 * len(table) + 0.05, title=title, layout=None)
+    step, start = tall + 1.0, _TOP if title else 0.2
+    figure = new_figure(
+        start + step * len(maps) + (0.21 * len(table) + 0.05 if table else -0.35), title=title, layout=None
+    )
     side = _side(inputs)
     # The root of the count: most weights remain in few runs, and would be as good as white.
     scale = PowerNorm(0.5, vmin=0, vmax=runs)
     left = WIDTH * _LEFT + wide + 0.15
     for number, shown in enumerate(maps):
-        top = _TOP + 0.15 + number * step
+        top = start + 0.15 + number * step
         axes = _place(figure, top, wide, tall)
         shade = axes.imshow(shown.sums.T, aspect="auto", cmap="Greys", norm=scale, extent=(0, inputs, units, 0))
         axes.set(title=shown.title, xlabel="input: pixel of the flattened image (line by line)", ylabel="hidden unit")
@@ -76,7 +78,7 @@ def draw_sums(maps: Sequence[Sums], *, runs: int, table: Sequence[Sequence[str]]
         bar = figure.colorbar(shade, cax=place, orientation="horizontal", label="runs")
         bar.set_ticks([0, runs] if runs < 4 else [0, runs // 10 or 1, runs // 2, runs])
     for number, cells in enumerate(table):
-        height = 1 - (_TOP + step * len(maps) + 0.05 + 0.21 * number) / _high(figure)
+        height = 1 - (start + step * len(maps) + 0.05 + 0.21 * number) / _high(figure)
         figure.text(_LEFT, height, cells[0], fontsize=9.5, weight="bold" if number == 0 else "normal")
         for place, cell in enumerate(cells[1:]):
             bold = "bold" if number == 0 else "normal"

@@ -13,7 +13,9 @@ from ssm.finished import FinishedRun
 
 SHARES = "mean share of −1, 0 and +1 over the seeds"  # noqa: RUF001
 EQUAL = "share of elements that are the same in the masks of all seeds"
-SHORTCUTS = "layer number: 0 the first convolution, (s) a 1 × 1 shortcut, the last one the output"  # noqa: RUF001
+RESNET = (
+    "layer: 0 the first convolution; p the 1 × 1 entry and s the 1 × 1 shortcut of a projection block; last: output"  # noqa: RUF001
+)
 
 
 def conv_mask_dist(shelf: Shelf) -> Drawn:
@@ -69,7 +71,7 @@ def rn_mask_dist(shelf: Shelf) -> Drawn:
             panels.append([_distribution(shelf, run, title)])
     title = _title(f"ResNet20 signed Supermask: {SHARES}", used)
     absent = [f"x{width:g}" for width in (1, 1.5, 2, 2.5, 3) if not found.get(width)]
-    return Drawn(draw_distributions(panels, title=title, xlabel=SHORTCUTS, height=2.6), used, absent)
+    return Drawn(draw_distributions(panels, title=title, xlabel=RESNET, height=2.6), used, absent)
 
 
 def _by_model(shelf: Shelf, make: Callable, draw: Callable, masks: int, title: str) -> Drawn:
@@ -149,12 +151,15 @@ def agreement(signed: Mapping, absolute: Mapping, title: str) -> Agreement:
 
 
 def names(layers: Sequence[str]) -> list[str]:
-    """Return what the layers are called below bars: by themselves, or in a ResNet by number as in the paper."""
+    """Return what the layers are called below bars: by themselves, or in a ResNet by number, with what is 1 x 1.
+
+    The paper numbers them, too, and calls 1, 8 and 15 its shortcuts: in its program these are a block's entries.
+    """
     if not any(layer.startswith("Block") for layer in layers):
         return list(layers)
     projecting = {layer.split("/")[0] for layer in layers if layer.endswith("/Conv_2")}
-    shortcuts = {f"{block}/Conv_0" for block in projecting}  # a block's third convolution comes first
-    return [f"{number} (s)" if layer in shortcuts else f"{number}" for number, layer in enumerate(layers)]
+    kinds = {f"{block}/Conv_{number}": kind for block in projecting for number, kind in ((0, " p"), (2, " s"))}
+    return [f"{number}{kinds.get(layer, '')}" for number, layer in enumerate(layers)]
 
 
 def _title(text: str, used: Sequence[FinishedRun]) -> str:

@@ -71,7 +71,8 @@ def new_figure(height: float, *, title: str = "", layout: Literal["constrained"]
     """Return an empty figure, `WIDTH` inches wide and `height` high, its title at the left of the top."""
     figure = Figure(figsize=(WIDTH, height), layout=layout)
     if title:
-        figure.suptitle(title, x=0.01, y=1 - 0.08 / height, ha="left", va="top")
+        # The layout makes room for a title only where nobody says how high it is.
+        figure.suptitle(title, x=0.01, ha="left", **({} if layout else {"y": 1 - 0.08 / height, "va": "top"}))
     return figure
 
 

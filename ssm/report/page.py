@@ -62,7 +62,7 @@ def _masks(run: FinishedRun, artifact: int | None) -> dict[str, Any]:
     looked = sections.look(masks)
     many = len(run.mask_seeds) > 1
     return {
-        "mask_seeds": spans(run.mask_seeds),
+        "mask_seeds": f"seed{'s' if many else ''} {spans(run.mask_seeds)}",
         "maps": pictures.mask_pictures(run, masks),
         "layers": pictures.layer_pictures(run, looked),
         "shares": sections.shares_table(masks, looked),

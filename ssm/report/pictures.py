@@ -11,7 +11,7 @@ from ssm.figures import words
 from ssm.figures.bars import draw_agreements, draw_distributions
 from ssm.figures.curves import Line, Panel, draw_curves
 from ssm.figures.maps import Sums, draw_sums, sample_signs
-from ssm.figures.paper_bars import agreement, distribution
+from ssm.figures.paper_bars import RESNET, agreement, distribution
 from ssm.figures.style import LOOKS, to_png, to_svg
 from ssm.figures.tiles import kernel_maps, mask_png, unit_maps
 from ssm.finished import FinishedRun
@@ -36,16 +36,19 @@ def curve_pictures(run: FinishedRun) -> list[Picture]:
     """Return the run's course: accuracy, loss, and for masked nets remaining weights and flips."""
     rows = run.curve()
     epochs = np.asarray([row["epoch"] for row in rows], int)
-    shown = [("test_accuracy", "Test accuracy", "%", 100), ("train_loss", "Training loss", "cross-entropy, nats", 1)]
+    shown = [
+        ("test_accuracy", "Test accuracy", "test accuracy (%)", 100),
+        ("train_loss", "Training loss", "cross-entropy (nats)", 1),
+    ]
     if run.setting("method") != "baseline":
-        shown.insert(1, ("remaining_weights", "Remaining weights", "%, log scale", 100))
-        shown.append(("flips", "Changes of the mask", "% of elements per epoch", 100))
+        shown.insert(1, ("remaining_weights", "Remaining weights", "remaining weights (%, log scale)", 100))
+        shown.append(("flips", "Changes of the mask", "elements changed (% per epoch)", 100))
     panels = []
-    for number, (name, title, unit, factor) in enumerate(shown):
+    for name, title, unit, factor in shown:
         mean, q05, q95 = (factor * np.asarray([row[f"{name}:{key}"] for row in rows]) for key in ("mean", "q05", "q95"))
-        line = Line(label="mean, 5 % to 95 %", epochs=epochs, mean=mean, q05=q05, q95=q95, look=LOOKS[number])
+        line = Line(label="", epochs=epochs, mean=mean, q05=q05, q95=q95, look=LOOKS[0])
         log = name == "remaining_weights" and bool(np.all(mean > 0))
-        panels.append(Panel(title=title, unit=f"{title.lower()} ({unit})", lines=[line], log=log))
+        panels.append(Panel(title=title, unit=unit, lines=[line], log=log))
     figure = draw_curves([panels[place : place + 2] for place in range(0, len(panels), 2)], title="", height=2.9)
     names = ", ".join(title.lower() for _, title, _, _ in shown)
     last = rows[-1]
@@ -53,14 +56,17 @@ def curve_pictures(run: FinishedRun) -> list[Picture]:
         f"Curves over {len(rows)} epochs of {names}; at the end {100 * last['test_accuracy:mean']:.2f} % accuracy "
         f"and {100 * last['remaining_weights:mean']:.2f} % remaining weights."
     )
-    caption = f"Mean over {words.number([len(run.seeds)], 'seed')}, bands from the 5 % to the 95 % quantile."
+    seeds = len(run.seeds)
+    caption = f"Mean over {seeds} seeds, bands from the 5 % to the 95 % quantile." if seeds > 1 else "The one seed."
     return [_svg(figure, alt, caption)]
 
 
 def layer_pictures(run: FinishedRun, looked: Looked) -> list[Picture]:
     """Return the shares by layer, and the equality of the masks where there are two or more."""
     count = words.number([len(run.mask_seeds)], "seed")
-    figure = draw_distributions([[distribution(looked.shares, f"mean over {count}")]], title="", height=2.7)
+    xlabel = RESNET if any(layer.startswith("Block") for layer in looked.shares) else "layer"
+    panels = [[distribution(looked.shares, f"mean over {count}")]]
+    figure = draw_distributions(panels, title="", xlabel=xlabel, height=2.7)
     alt = "Bars of the shares of inverted, hidden and kept weights in each layer; the table below has the numbers."
     found = [_svg(figure, alt, "Shares of −1, 0 and +1 by layer.")]  # noqa: RUF001
     if len(run.mask_seeds) > 1:

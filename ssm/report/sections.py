@@ -49,7 +49,7 @@ def result_table(summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) 
                 name,
                 _figure(record, figure),
                 _figure(record, f"paper_{figure}"),
-                "" if difference is None else f"{difference:+.2f}",
+                "" if difference is None else f"{difference:+.2f}".replace("-", "−"),  # noqa: RUF001
                 "" if p is None else "<0.001" if p < 0.001 else f"{p:.3f}",
             ]
         )
@@ -74,7 +74,7 @@ def _figure(record: Mapping[str, Any], figure: str) -> str:
 
 
 def _interval(mean: float, q05: float | None, q95: float | None) -> str:
-    return f"{mean:.2f}" if q05 is None or q95 is None else f"{mean:.2f} [{q05:.2f}, {q95:.2f}]"
+    return f"{mean:.2f}" if q05 is None or q95 is None or q05 == q95 else f"{mean:.2f} [{q05:.2f}, {q95:.2f}]"
 
 
 class Looked(NamedTuple):
@@ -168,10 +168,16 @@ def _bytes(value: float) -> str:
 
 
 def seeds_table(summary: Mapping[str, Any]) -> Table:
-    """Return the final figures of each seed."""
+    """Return the final figures of each seed, in three columns of many."""
     accuracy, remaining = (summary[name]["values"] for name in ("test_accuracy", "remaining_weights"))
-    rows = [[seed, f"{100 * accuracy[seed]:.2f}", f"{100 * remaining[seed]:.3f}"] for seed in sorted(accuracy, key=int)]
-    return Table(["seed", "test accuracy (%)", "remaining weights (%)"], rows)
+    cells = [
+        [seed, f"{100 * accuracy[seed]:.2f}", f"{100 * remaining[seed]:.3f}"] for seed in sorted(accuracy, key=int)
+    ]
+    columns = 3 if len(cells) > 12 else 1
+    length = -(-len(cells) // columns)
+    cells += [[""] * 3] * (length * columns - len(cells))
+    rows = [[cell for column in range(columns) for cell in cells[row + length * column]] for row in range(length)]
+    return Table(["seed", "accuracy (%)", "remaining (%)"] * columns, rows)
 
 
 def settings_table(values: Mapping[str, Any], head: Sequence[str]) -> Table:
