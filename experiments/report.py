@@ -9,18 +9,20 @@ import tyro
 from ssm.errors import UserError
 from ssm.files import write_atomic
 from ssm.finished import FinishedRun, read_finished
+from ssm.newest import newest_masked
 from ssm.program import run_program
 from ssm.tables import read_paper
 
 HERE = Path(__file__).resolve().parent
+RUNS = Path("runs")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """Make one HTML page of a run, complete in itself: result, curves, masks, layers, sizes, configuration."""
 
-    run: tyro.conf.Positional[Path]
-    """The run's folder."""
+    run: tyro.conf.Positional[Path | None] = None
+    """The run's folder (default: the run under runs/ that finished last, and has masks)."""
     out: Path = Path("report.html")
     """File to write."""
     paper: Path = HERE / "paper.json"
@@ -33,7 +35,9 @@ def main(options: Options) -> None:
     Raises:
         UserError: for a folder without a finished run, a damaged file, or a page that cannot be written.
     """
-    run = read_finished(options.run)
+    run = read_finished(options.run) if options.run else newest_masked([RUNS])
+    if run is None:
+        raise UserError(f"there is no finished run with masks under {RUNS}/: name one, or train one first")
     rows = read_paper(options.paper)
 
     from ssm.report import render

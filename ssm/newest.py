@@ -9,8 +9,8 @@ from ssm.finished import FinishedRun, find_finished
 from ssm.results import mask_path
 
 
-def newest_masked(folders: Sequence[str | os.PathLike[str]], *, model: str) -> FinishedRun | None:
-    """Return the run of a model that added masks last, from the first of the folders that has any; None if none has.
+def newest_masked(folders: Sequence[str | os.PathLike[str]], *, model: str | None = None) -> FinishedRun | None:
+    """Return the run, of a model if one is named, that added masks last, from the first of the folders that has any; None if none has.
 
     A folder that isn't there, or holds no run, is passed over.
     """
@@ -19,7 +19,7 @@ def newest_masked(folders: Sequence[str | os.PathLike[str]], *, model: str) -> F
             found = find_finished([Path(folder)])
         except UserError:  # not there, or no seed in it is finished
             continue
-        fitting = [run for run in found if run.setting("model") == model and run.has_masks]
+        fitting = [run for run in found if model in (None, run.setting("model")) and run.has_masks]
         if fitting:
             return max(fitting, key=_finished)
     return None
