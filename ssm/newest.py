@@ -10,9 +10,9 @@ from ssm.results import mask_path
 
 
 def newest_masked(folders: Sequence[str | os.PathLike[str]], *, model: str | None = None) -> FinishedRun | None:
-    """Return the run, of a model if one is named, that added masks last, from the first of the folders that has any; None if none has.
+    """Return the run, of a model if one is named, that added masks last, from the first of the folders that has any.
 
-    A folder that isn't there, or holds no run, is passed over.
+    None if none has.  A folder that isn't there, or holds no run, is passed over.
     """
     for folder in folders:
         try:

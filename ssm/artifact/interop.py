@@ -29,10 +29,11 @@ def to_safetensors(artifact: Artifact) -> bytes:
     return save({name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}, about)
 
 
-def to_onnx(artifact: Artifact, *, compacted: bool = False) -> bytes:
+def to_onnx(artifact: Artifact, *, compacted: bool = False, standardizes: bool = True) -> bytes:
     """Return an ONNX model: images float32 [n, height, width, channels], 0 to 255, to logits [n, classes].
 
-    It standardises the images itself.  `compacted` leaves out what can't influence the logits.
+    It standardises the images itself, or takes standardised ones if `standardizes` is False.  `compacted` leaves out
+    what can't influence the logits.
 
     Raises:
         UserError: if the package onnx is missing, or the net is the user's own module.
@@ -49,7 +50,7 @@ def to_onnx(artifact: Artifact, *, compacted: bool = False) -> bytes:
     else:
         nodes, kernels, norms = graph(net), artifact.to_dense(), artifact.norms()
     writer = _Writer(helper.make_node)
-    writer.standardize(net.inputs)
+    writer.begin(net.inputs, standardizes=standardizes)
     for node in nodes[1:]:
         writer.add(node, kernels, norms)
     writer.finish(nodes[-1].name)
@@ -79,16 +80,19 @@ class _Writer:
         self.constants: dict[str, np.ndarray] = {}
         self._make = make_node
         self._last: dict[str, str] = {}
+        self._channels_first = False
 
-    def standardize(self, inputs: tuple[int, ...]) -> None:
+    def begin(self, inputs: tuple[int, ...], *, standardizes: bool) -> None:
         """Add what turns `images` into the operation named input."""
+        self._last["input"] = self._standardized(inputs) if standardizes else "images"
+
+    def _standardized(self, inputs: tuple[int, ...]) -> str:
         axes, least = self._constant("axes", np.asarray([1, 2, 3])), np.asarray(1 / np.sqrt(np.prod(inputs)))
         mean = self._node("ReduceMean", ["images", axes], keepdims=1)
         centred = self._node("Sub", ["images", mean])
         variance = self._node("ReduceMean", [self._node("Mul", [centred, centred]), axes], keepdims=1)
         deviation = self._node("Max", [self._node("Sqrt", [variance]), self._constant("least", least)])
-        self._last["input"] = self._node("Div", [centred, deviation])
-        self._channels_first = False
+        return self._node("Div", [centred, deviation])
 
     def add(self, node: Node, kernels: Mapping[str, np.ndarray], norms: Mapping[str, Norm]) -> None:
         """Add one of the net's operations."""

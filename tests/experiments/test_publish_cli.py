@@ -20,7 +20,8 @@ def publish(*arguments):
 def run(tmp_path):
     config = {"model": "fcn", "method": "signed", "init": "elus", "preset": "default", "dataset": "mnist", "epochs": 1}
     made = open_run(tmp_path / "runs", config=config, environment={"device": "cpu"})
-    row = {"epoch": 1, "train_loss": 1.0, "test_loss": 1.0, "test_accuracy": 0.5, "remaining_weights": 0.5, "flips": 0.0}
+    row = {"epoch": 1, "train_loss": 1.0, "test_loss": 1.0, "test_accuracy": 0.5, "flips": 0.0}
+    row |= {"remaining_weights": 0.5}
     made.add_seeds(
         history_rows=[{"seed": seed, **row} for seed in range(3)],
         finals=[{"seed": seed, "test_accuracy": 0.5, "remaining_weights": 0.5} for seed in range(3)],
