@@ -103,16 +103,18 @@ class _Writer:
                     inputs = [self._node("Transpose", inputs, perm=[0, 2, 3, 1])]
                 made = self._node("Flatten", inputs, axis=1)
             case "select":
-                made = self._node("Gather", [*inputs, self._constant(node.name, np.asarray(node.indices))], axis=1)
+                made = self._node(
+                    "Gather", [*inputs, self._constant(f"{node.name}/indices", np.asarray(node.indices))], axis=1
+                )
             case "dense":
-                made = self._node("MatMul", [*inputs, self._constant(node.name, kernels[node.name])])
+                made = self._node("MatMul", [*inputs, self._constant(f"{node.name}/kernel", kernels[node.name])])
             case "conv":
                 if not self._channels_first:
                     inputs = [self._node("Transpose", inputs, perm=[0, 3, 1, 2])]
                     self._channels_first = True
                 kernel = np.ascontiguousarray(kernels[node.name].transpose(3, 2, 0, 1))
                 options = {"strides": [node.stride] * 2, "pads": [node.window // 2] * 4}
-                made = self._node("Conv", [*inputs, self._constant(node.name, kernel)], **options)
+                made = self._node("Conv", [*inputs, self._constant(f"{node.name}/kernel", kernel)], **options)
             case "norm":
                 factor, offset = (np.asarray(value, np.float32).reshape(-1, 1, 1) for value in norms[node.name])
                 scaled = self._node("Mul", [*inputs, self._constant(f"{node.name}/factor", factor)])
@@ -132,7 +134,7 @@ class _Writer:
         self.nodes.append(self._make("Identity", [self._last[last]], ["logits"]))
 
     def _node(self, op: str, inputs: Sequence[str], **options: Any) -> str:
-        name = f"{op}_{len(self.nodes)}"
+        name = f"{op}:{len(self.nodes)}"  # unlike any layer's name
         self.nodes.append(self._make(op, list(inputs), [name], name=name, **options))
         return name
 

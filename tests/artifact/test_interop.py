@@ -57,6 +57,14 @@ def test_onnxruntime_agrees_on_pictures(made, name, compacted):
     np.testing.assert_allclose(found, wanted, atol=1e-5 * np.abs(wanted).max())
 
 
+def test_standardised_images_are_taken_when_asked_for(made):
+    artifact = made("conv2")
+    images = np.random.default_rng(0).normal(size=(3, 12, 12, 3)).astype(np.float32)
+    wanted = artifact.runtime()(images)
+    found = onnx_logits(to_onnx(artifact, standardizes=False), images)
+    np.testing.assert_allclose(found, wanted, atol=1e-5 * np.abs(wanted).max())
+
+
 def test_a_compacted_model_is_smaller(made):
     artifact = made("fcn")
     assert len(to_onnx(artifact, compacted=True)) < len(to_onnx(artifact))
