@@ -11,6 +11,7 @@ from ssm.figures.choose import CNNS, Missing, Shelf, describe
 from ssm.figures.maps import Draw, Sums, draw_digit_and_mask, draw_pairs, draw_sums, sample_signs
 from ssm.figures.paper_curves import Drawn
 from ssm.finished import FinishedRun
+from ssm.tables.masks import PAPER, PAPER_MOST, PAPER_RUNS
 
 DIGIT = 8
 """The class of the image beside the first mask, as in the paper."""
@@ -58,11 +59,6 @@ def digits(run: FinishedRun, shelf: Shelf, inputs: int) -> tuple[Dataset, list[s
     return data, instead
 
 
-# The paper's counts over 50 runs: inputs hidden in all, inputs of which at most 100 weights remain, and always hidden.
-PAPER = {"binary": (144, 260, 43.63), "signed": (284, 364, 54.11)}
-PAPER_RUNS, PAPER_MOST = 50, 100
-
-
 def bin_mask_comparison(shelf: Shelf) -> Drawn:
     """Draw the sums of the FCN's absolute first masks, binary and signed, with the paper's counts beside ours."""
     runs = shelf.pair("method", ("binary", "signed"), model="fcn", init="elus", masks=1)
@@ -80,7 +76,15 @@ def bin_mask_comparison(shelf: Shelf) -> Drawn:
         remaining = words.percent(float(np.mean(mask != 0)))
         found = hidden_inputs(mask), hidden_inputs(mask, most=most), words.percent(always_hidden(mask)), remaining
         ours.append([str(value) for value in found])
-    theirs = [[f"{inputs}", f"{some}", f"{hidden:.2f} %", "2.8 %"] for inputs, some, hidden in PAPER.values()]
+    theirs = [
+        [
+            f"{one['hidden_inputs']}",
+            f"{one['almost_hidden_inputs']}",
+            f"{one['always_hidden']:.2f} %",
+            f"{one['first_remaining']} %",
+        ]
+        for one in (PAPER[method] for method in ("binary", "signed"))
+    ]
     table = [
         ["first layer", "binary", "paper's", "signed", "paper's"],
         *zip(

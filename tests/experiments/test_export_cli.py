@@ -10,9 +10,7 @@ from PIL import Image
 
 import ssm
 from ssm.run import run_seeds
-
-sys.path.append(str(Path(__file__).parents[1] / "artifact"))
-from artifact_nets import config
+from tests.artifact.artifact_nets import config
 
 PROGRAMS = Path(__file__).parents[2] / "experiments"
 
