@@ -42,7 +42,7 @@ def first_masks(runs: Mapping[str, Mapping[str, Any]]) -> Table:
         records=records,
         notes=(
             f"The paper counts over {PAPER_RUNS} runs, and at most {PAPER_MOST} weights of an input in all of them, "
-            "that is 2 a run. With fewer runs more is hidden in all of them: only rows of 50 runs can be compared with it.",
+            "that is 2 a run. With fewer runs more is hidden in all of them: only rows of 50 runs can be compared.",
         ),
         group="method",
     )
