@@ -34,7 +34,7 @@ results: $(INSTALLED_DEV)  ## make docs/results anew from the runs in experiment
 	$(BIN)/python experiments/sizes.py experiments/results > docs/results/sizes.md
 	$(BIN)/python experiments/figures.py experiments/results --out docs/results $(ARGS) | grep -v 'svg:' > docs/results/figures.txt
 	rm docs/results/*.svg
-	$(BIN)/python -m cogapp -r -P -I experiments README.md docs/masks.md docs/artefacts.md
+	$(BIN)/python -m cogapp -r -P -I experiments README.md docs/masks.md docs/artefacts.md docs/results/README.md
 
 test: $(INSTALLED_DEV)  ## run the tests (options of pytest in ARGS)
 	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=8 --dist=worksteal $(ARGS)

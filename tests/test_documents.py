@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "experiments" / "results" / "README.md"]
-DOCUMENTS += sorted((ROOT / "docs").glob("*.md"))
+DOCUMENTS += sorted((ROOT / "docs").glob("**/README.md")) + sorted((ROOT / "docs").glob("*.md"))
 
 
 def run(*arguments):
@@ -20,7 +20,7 @@ def run(*arguments):
 
 def test_embedded_tables_are_up_to_date():
     cogged = [str(path) for path in DOCUMENTS if "[[[cog" in path.read_text(encoding="utf-8")]
-    assert len(cogged) == 3
+    assert len(cogged) == 4
     done = run("-m", "cogapp", "--check", "-P", "-I", "experiments", *cogged)
     assert done.returncode == 0, f"make results brings them up to date\n{done.stdout}{done.stderr}"
 
