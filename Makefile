@@ -11,13 +11,30 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 
 .DELETE_ON_ERROR:
-.PHONY: help train test lint format clean
+.PHONY: help train report notebook results test lint format clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+: .*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 10
 
 train: $(INSTALLED)  ## train the masks of the FCN and print its row beside the paper's (options in ARGS)
 	$(BIN)/python experiments/train.py --model=fcn $(ARGS)
+
+report: $(INSTALLED)  ## make a page of the run that was finished last: report.html (another one: ARGS=runs/NAME)
+	$(BIN)/python experiments/report.py $(ARGS)
+
+notebook: $(INSTALLED_DEV)  ## run the notebook that looks at masks; leaves runs/mask_inspection.ipynb
+	@mkdir -p runs
+	$(BIN)/python -m jupyter execute experiments/notebooks/mask_inspection.ipynb --output=../../runs/mask_inspection $(ARGS)
+
+results: $(INSTALLED_DEV)  ## make docs/results anew from the runs in experiments/results
+	@mkdir -p docs/results
+	$(BIN)/python experiments/table.py experiments/results > docs/results/tables.md
+	$(BIN)/python experiments/table.py experiments/results --format=latex > docs/results/tables.tex
+	$(BIN)/python experiments/table.py experiments/results --format=csv > docs/results/tables.csv
+	$(BIN)/python experiments/sizes.py experiments/results > docs/results/sizes.md
+	$(BIN)/python experiments/figures.py experiments/results --out docs/results $(ARGS) | grep -v 'svg:' > docs/results/figures.txt
+	rm docs/results/*.svg
+	$(BIN)/python -m cogapp -r -P -I experiments README.md docs/masks.md docs/artefacts.md docs/results/README.md
 
 test: $(INSTALLED_DEV)  ## run the tests (options of pytest in ARGS)
 	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=8 --dist=worksteal $(ARGS)

@@ -9,9 +9,11 @@ import tyro
 
 from ssm.errors import UserError
 from ssm.files import write_atomic
+from ssm.finished import read_finished
 from ssm.history import curve, read_history
 from ssm.program import run_program
-from ssm.results import read_summary
+from ssm.results import mask_path
+from ssm.valuefile import value_path
 
 LIMIT = 100_000
 """Bytes a file; larger ones don't belong in the repository."""
@@ -19,12 +21,14 @@ LIMIT = 100_000
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Copy a run's configuration, environment and summary, and its curve over the seeds, to DEST/NAME."""
+    """Copy a run's configuration, environment and summary, its curve over the seeds, and its masks, to DEST/NAME."""
 
     run: tyro.conf.Positional[Path]
     """The run's folder."""
     dest: tyro.conf.Positional[Path]
     """The folder to copy to, such as experiments/results."""
+    masks: int | None = None
+    """Of how many seeds to copy the masks (default: all; 0 for none).  Of a baseline there are none."""
 
 
 def main(options: Options) -> None:
@@ -33,10 +37,17 @@ def main(options: Options) -> None:
     Raises:
         UserError: for a folder that is no run, or cannot be written, or a file above the limit.
     """
+    if options.masks is not None and options.masks < 0:
+        raise UserError(f"--masks={options.masks}: give 0 or more")
     run = options.run.resolve()
-    failed = [entry["seed"] for entry in read_summary(run)["failed"]]
+    finished = read_finished(run)
+    failed = [entry["seed"] for entry in finished.summary["failed"]]
+    names = ["config.json", "environment.json", "summary.json"]
+    for seed in finished.mask_seeds[: options.masks]:
+        own = (mask_path(run, seed), value_path(run, seed))
+        names += [str(path.relative_to(run)) for path in own if path.exists()]
     try:
-        files = {name: (run / name).read_bytes() for name in ("config.json", "environment.json", "summary.json")}
+        files = {name: (run / name).read_bytes() for name in names}
     except OSError as error:
         raise UserError(f"{error.filename} cannot be read: {error.strerror}") from error
     points = curve(read_history(run / "history.csv"), failed=failed)

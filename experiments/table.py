@@ -20,8 +20,8 @@ class Options:
     """Runs, or folders of runs. Default: experiments/results, and runs/ if it is here."""
     tables: str = ""
     """Which, by name: --tables=fcn,conv. Default: all of fcn, conv, conv-efficiency, resnet20, resnet-deep, resnet-bn,
-    conv-losses, resnet-efficiency, literature, architectures, settings-baseline, settings-baseline-resnet,
-    settings-signed, settings-signed-resnet, sinn, and runs, that of all runs."""
+    conv-losses, resnet-efficiency, masks, literature, architectures, settings-baseline,
+    settings-baseline-resnet, settings-signed, settings-signed-resnet, sinn, and runs, that of all runs."""
     format: Literal["markdown", "latex", "csv"] = "markdown"
     """Markdown and LaTeX (booktabs) are rounded for reading, CSV is not."""
     paper: Path = HERE / "paper.json"

@@ -6,7 +6,7 @@ from ssm.liveness import liveness
 
 FCN = Architecture(model="fcn", inputs=(1, 4, 1), classes=2, width=0.02)  # 4 - 6 - 2 - 2
 MASKS = {
-    # Input 3 goes nowhere; unit 0 has no input, unit 1 leads on, unit 2 has an input that leads nowhere, others are empty.
+    # Input 3 goes nowhere; unit 0 has no input, unit 1 leads on, unit 2 leads nowhere, the others are empty.
     "Dense_0": np.asarray([[0, 1, 0, 0, 0, 0], [0, -1, 0, 0, 0, 0], [0, 0, 1, 0, 0, 0], [0, 0, 0, 0, 0, 0]], np.int8),
     "Dense_1": np.asarray([[1, 0], [-1, 0], [0, 0], [0, 1], [0, 0], [0, 0]], np.int8),
     "Dense_2": np.asarray([[1, 0], [0, 1]], np.int8),

@@ -29,10 +29,11 @@ def to_safetensors(artifact: Artifact) -> bytes:
     return save({name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}, about)
 
 
-def to_onnx(artifact: Artifact, *, compacted: bool = False) -> bytes:
+def to_onnx(artifact: Artifact, *, compacted: bool = False, standardizes: bool = True) -> bytes:
     """Return an ONNX model: images float32 [n, height, width, channels], 0 to 255, to logits [n, classes].
 
-    It standardises the images itself.  `compacted` leaves out what can't influence the logits.
+    It standardises the images itself, or takes standardised ones if `standardizes` is False.  `compacted` leaves out
+    what can't influence the logits.
 
     Raises:
         UserError: if the package onnx is missing, or the net is the user's own module.
@@ -49,7 +50,7 @@ def to_onnx(artifact: Artifact, *, compacted: bool = False) -> bytes:
     else:
         nodes, kernels, norms = graph(net), artifact.to_dense(), artifact.norms()
     writer = _Writer(helper.make_node)
-    writer.standardize(net.inputs)
+    writer.begin(net.inputs, standardizes=standardizes)
     for node in nodes[1:]:
         writer.add(node, kernels, norms)
     writer.finish(nodes[-1].name)
@@ -79,16 +80,19 @@ class _Writer:
         self.constants: dict[str, np.ndarray] = {}
         self._make = make_node
         self._last: dict[str, str] = {}
+        self._channels_first = False
 
-    def standardize(self, inputs: tuple[int, ...]) -> None:
+    def begin(self, inputs: tuple[int, ...], *, standardizes: bool) -> None:
         """Add what turns `images` into the operation named input."""
+        self._last["input"] = self._standardized(inputs) if standardizes else "images"
+
+    def _standardized(self, inputs: tuple[int, ...]) -> str:
         axes, least = self._constant("axes", np.asarray([1, 2, 3])), np.asarray(1 / np.sqrt(np.prod(inputs)))
         mean = self._node("ReduceMean", ["images", axes], keepdims=1)
         centred = self._node("Sub", ["images", mean])
         variance = self._node("ReduceMean", [self._node("Mul", [centred, centred]), axes], keepdims=1)
         deviation = self._node("Max", [self._node("Sqrt", [variance]), self._constant("least", least)])
-        self._last["input"] = self._node("Div", [centred, deviation])
-        self._channels_first = False
+        return self._node("Div", [centred, deviation])
 
     def add(self, node: Node, kernels: Mapping[str, np.ndarray], norms: Mapping[str, Norm]) -> None:
         """Add one of the net's operations."""
@@ -99,16 +103,18 @@ class _Writer:
                     inputs = [self._node("Transpose", inputs, perm=[0, 2, 3, 1])]
                 made = self._node("Flatten", inputs, axis=1)
             case "select":
-                made = self._node("Gather", [*inputs, self._constant(node.name, np.asarray(node.indices))], axis=1)
+                made = self._node(
+                    "Gather", [*inputs, self._constant(f"{node.name}/indices", np.asarray(node.indices))], axis=1
+                )
             case "dense":
-                made = self._node("MatMul", [*inputs, self._constant(node.name, kernels[node.name])])
+                made = self._node("MatMul", [*inputs, self._constant(f"{node.name}/kernel", kernels[node.name])])
             case "conv":
                 if not self._channels_first:
                     inputs = [self._node("Transpose", inputs, perm=[0, 3, 1, 2])]
                     self._channels_first = True
                 kernel = np.ascontiguousarray(kernels[node.name].transpose(3, 2, 0, 1))
                 options = {"strides": [node.stride] * 2, "pads": [node.window // 2] * 4}
-                made = self._node("Conv", [*inputs, self._constant(node.name, kernel)], **options)
+                made = self._node("Conv", [*inputs, self._constant(f"{node.name}/kernel", kernel)], **options)
             case "norm":
                 factor, offset = (np.asarray(value, np.float32).reshape(-1, 1, 1) for value in norms[node.name])
                 scaled = self._node("Mul", [*inputs, self._constant(f"{node.name}/factor", factor)])
@@ -128,7 +134,7 @@ class _Writer:
         self.nodes.append(self._make("Identity", [self._last[last]], ["logits"]))
 
     def _node(self, op: str, inputs: Sequence[str], **options: Any) -> str:
-        name = f"{op}_{len(self.nodes)}"
+        name = f"{op}:{len(self.nodes)}"  # unlike any layer's name
         self.nodes.append(self._make(op, list(inputs), [name], name=name, **options))
         return name
 

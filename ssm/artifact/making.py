@@ -8,18 +8,16 @@ import numpy as np
 
 from ssm.artifact.artifact import Artifact, Layer, digest
 from ssm.artifact.modules import initial_frozen
-from ssm.data.published import PUBLISHED
 from ssm.errors import UserError
-from ssm.files import plain, read_json
+from ssm.files import plain
 from ssm.finished import FinishedRun
 from ssm.graph import architecture, value_shapes
+from ssm.images import image_facts
 from ssm.initial import config_of
 from ssm.supermask import Supermask
 from ssm.trees import flatten
 from ssm.valuefile import load_values, value_path
 
-_SHAPES = {"idx": (28, 28, 1), "cifar": (32, 32, 3)}
-_DIGITS = ("mnist5k", "tfds:mnist")
 _ABOUT = ("method", "init", "preset", "dataset", "epochs")
 
 
@@ -34,7 +32,7 @@ def from_run(run: FinishedRun, seed: int) -> Artifact:
     if seed not in run.seeds:
         raise UserError(f"{run.folder} has no finished seed {seed}; it has {_ranges(run.seeds)}")
     masks = {layer: mask[0] for layer, mask in run.masks([seed]).items()}
-    inputs, class_names = data_facts(run)
+    inputs, class_names = image_facts(run)
     net = architecture(run.config, inputs, len(class_names))
     config = config_of(run)
     frozen = initial_frozen(config, seed, inputs, len(class_names))
@@ -118,24 +116,6 @@ def ternary_layer(mask: np.ndarray, frozen: np.ndarray) -> Layer:
         return Layer(mask.astype(np.int8), None)
     signs = np.sign(frozen).astype(np.int8) if frozen.shape == mask.shape else np.int8(1)
     return Layer((mask * signs).astype(np.int8), constant)
-
-
-def data_facts(run: FinishedRun) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Return the shape of a run's images and the names of its classes, as it noted them or as its data set has them.
-
-    Raises:
-        UserError: for a data set that an older run did not describe.
-    """
-    path = run.folder / "environment.json"
-    for entry in read_json(path) if path.exists() else []:
-        noted = entry["environment"]
-        if "image_shape" in noted and "class_names" in noted:
-            return tuple(noted["image_shape"]), tuple(noted["class_names"])
-    name = str(run.setting("dataset"))
-    published = PUBLISHED.get("mnist" if name in _DIGITS else name.removeprefix("tfds:"))
-    if published is None:
-        raise UserError(f"{run.folder} does not say what the images of {name} are like: an older version made it")
-    return _SHAPES[published.format], published.class_names
 
 
 def _values(run: FinishedRun, seed: int, wanted: Mapping[str, tuple[int, ...]]) -> dict[str, np.ndarray]:

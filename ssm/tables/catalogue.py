@@ -6,12 +6,13 @@ from typing import Any
 from ssm.errors import UserError
 from ssm.tables import settings
 from ssm.tables.literature import literature
+from ssm.tables.masks import first_masks
 from ssm.tables.nets import architectures
 from ssm.tables.paper import Record
 from ssm.tables.results import RESULTS, every_run, results
 from ssm.tables.table import Table
 
-TABLES = (*RESULTS, "literature", "architectures", *settings.NAMES, "sinn", "runs")
+TABLES = (*RESULTS, "masks", "literature", "architectures", *settings.NAMES, "sinn", "runs")
 """The tables of the paper, and `runs`, that of all runs."""
 
 
@@ -33,6 +34,8 @@ def _table(name: str, runs: Mapping[str, Mapping[str, Any]], paper: Record) -> T
     if name in settings.NAMES:
         return settings.settings(name, paper)
     match name:
+        case "masks":
+            return first_masks(runs)
         case "literature":
             return literature(runs, paper)
         case "architectures":

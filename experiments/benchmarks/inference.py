@@ -1,0 +1,157 @@
+"""Inference of an artefact's net on one thread, by several programs.
+
+    python experiments/benchmarks/inference.py --net=net.ssm
+
+All take standardised float32 images and return the same logits, which is checked first.  Ways take turns.
+"""
+
+import os
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+XLA = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Time NumPy, SciPy, ssm.runtime, JAX and onnxruntime, batch 1 and batch 1,000, on one core."""
+
+    net: Path = Path("net.ssm")
+    """The artefact, as experiments/export.py writes it."""
+    batches: tuple[int, ...] = (1, 1000)
+    """Images at once."""
+    rounds: int = 7
+    """How often each way is timed."""
+
+
+def alone() -> None:
+    """Keep this process, and the libraries that it will import, to one thread."""
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    os.environ["XLA_FLAGS"] = XLA
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+
+def main(options: Options) -> None:
+    """Print a table of microseconds.
+
+    Raises:
+        UserError: for an artefact that cannot be read, or batches and rounds that make no sense.
+    """
+    import numpy as np
+    from turns import by_turns
+
+    from ssm.artifact import load
+    from ssm.devices import environment
+    from ssm.errors import UserError
+
+    if options.rounds < 1 or not options.batches or min(options.batches) < 1:
+        raise UserError("--rounds and --batches: give 1 or more")
+    artifact = load(options.net)
+    inputs = artifact.runtime().inputs
+    ways = ways_of(artifact)
+    where = environment()
+    weights = f"{artifact.remaining:,} of {artifact.weights:,} weights"
+    print(f"{where['processor']}, one thread; {options.net.name}: {weights}")
+    print("Microseconds a call, median of the rounds (fastest); over NumPy, dense: how many times as fast\n")
+    print("| way | " + " | ".join(f"batch {batch} | over NumPy" for batch in options.batches) + " |")
+    print("|---|" + "---|---|" * len(options.batches))
+    rng = np.random.default_rng(0)
+    tables = []
+    for batch in options.batches:
+        images = rng.normal(size=(batch, *inputs)).astype(np.float32)
+        wanted = ways["NumPy, dense"](images)
+        ready = {}
+        for name, way in ways.items():
+            np.testing.assert_allclose(way(images), wanted, atol=1e-4 * np.abs(wanted).max())
+            count = _calls(way, images)
+            ready[name] = (partial(_repeat, way, images, count), count)
+        tables.append(by_turns(ready, options.rounds))
+    for name in ways:
+        cells = []
+        for table in tables:
+            cells.append(f"{1e6 * table[name]['median']:,.1f} ({1e6 * table[name]['minimum']:,.1f})")
+            cells.append(f"{table['NumPy, dense']['median'] / table[name]['median']:.2f}")
+        print(f"| {name} | " + " | ".join(cells) + " |")
+
+
+def _repeat(way, images, count: int, number: int) -> None:
+    for _ in range(count):
+        way(images)
+
+
+def _calls(way, images) -> int:
+    """Return how many calls take about a fifth of a second."""
+    import time
+
+    start = time.perf_counter()
+    way(images)
+    return max(1, int(0.2 / max(time.perf_counter() - start, 1e-6)))
+
+
+def ways_of(artifact) -> dict:
+    """Return functions from standardised images to logits, by name; those whose package is missing are left out."""
+    import jax
+    import numpy as np
+    from scipy.sparse import csr_array
+
+    from ssm import runtime
+    from ssm.artifact.interop import to_onnx
+    from ssm.graph import graph
+    from ssm.runtime import Runtime, elu
+
+    net = artifact.architecture
+    dense = artifact.to_dense()
+
+    def plain(images):
+        x = images.reshape(len(images), -1)
+        *hidden, last = dense.values()
+        for kernel in hidden:
+            x = elu(x @ kernel)
+        return x @ last
+
+    rows = [csr_array(np.ascontiguousarray(kernel.reshape(-1, kernel.shape[-1]).T)) for kernel in dense.values()]
+
+    def sparse(images):
+        x = np.ascontiguousarray(images.reshape(len(images), -1).T)
+        x = x[:, 0] if len(images) == 1 else x
+        for kernel in rows[:-1]:
+            x = elu(kernel @ x)
+        return (rows[-1] @ x).T.reshape(len(images), -1)
+
+    def whole():
+        """Return the runtime of all units, every layer dense."""
+        before, runtime.SPARSE_BELOW = runtime.SPARSE_BELOW, 0.0
+        try:
+            return Runtime(graph(net), dense, artifact.norms(), inputs=net.inputs)
+        finally:
+            runtime.SPARSE_BELOW = before
+
+    own, variables = artifact.module, artifact.variables
+    compiled = jax.jit(lambda images: own.apply(variables, images))
+    ways = {
+        "NumPy, dense": plain if net.model == "fcn" else whole(),
+        **({"SciPy, csr of all layers": sparse} if net.model == "fcn" else {}),
+        "ssm.runtime": artifact.runtime(),
+        "JAX, compiled": lambda images: np.asarray(compiled(images)),
+    }
+    try:
+        import onnxruntime
+    except ImportError:
+        return ways
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    for name, compacted in (("onnxruntime, dense", False), ("onnxruntime, compacted", True)):
+        model = to_onnx(artifact, compacted=compacted, standardizes=False)
+        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        ways[name] = lambda images, session=session: session.run(["logits"], {"images": images})[0]
+    return ways
+
+
+if __name__ == "__main__":
+    alone()
+    from ssm.program import run_program
+
+    run_program(main, Options)

@@ -1,0 +1,54 @@
+"""Draws the paper's figures from runs: `python experiments/figures.py RUN_OR_FOLDER ... --out DIR`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from ssm.errors import UserError
+from ssm.finished import find_finished
+from ssm.program import run_program
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Draw every figure of the paper that the runs hold what it needs of, as PNG and SVG; say what the others need."""
+
+    folders: Annotated[tuple[Path, ...], tyro.conf.Positional]
+    """Runs, or folders of runs.  Of several runs of one kind, that with the most seeds is drawn."""
+    out: Path = Path("figures")
+    """Folder to write the figures to."""
+    only: tuple[str, ...] = ()
+    """Names of the figures to draw, as in the paper: fcn_mask_l0, all_acc, ...  (default: all)"""
+    data_dir: Path | None = None
+    """Folder with the data set of the image beside the first mask (default: as for train.py, else the digits of
+    mnist5k)."""
+
+
+def main(options: Options) -> None:
+    """Draw the figures, a line for each file written and for each figure that isn't drawn.
+
+    Raises:
+        UserError: for folders without runs, a damaged file, or a name that no figure has.
+    """
+    if not options.folders:
+        raise UserError("name at least one run, or folder of runs")
+    if options.data_dir is not None and not options.data_dir.is_dir():
+        raise UserError(f"--data-dir={options.data_dir}: no such folder")
+    runs = find_finished(options.folders)
+
+    from ssm.figures.choose import Shelf
+    from ssm.figures.gallery import FIGURES, draw_all
+
+    if unknown := [name for name in options.only if name not in FIGURES]:
+        raise UserError(f"--only {' '.join(unknown)}: no such figure; they are {', '.join(FIGURES)}")
+    try:
+        for told in draw_all(Shelf(runs, data_dir=options.data_dir), options.out, names=options.only):
+            print(told.text, flush=True)
+    except OSError as error:
+        raise UserError(f"{error.filename or options.out} cannot be written: {error.strerror or error}") from error
+
+
+if __name__ == "__main__":
+    run_program(main, Options)

@@ -1,0 +1,86 @@
+"""From a run's folder to the text of its page."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ssm.errors import UserError
+from ssm.figures import words
+from ssm.files import read_json
+from ssm.finished import FinishedRun
+from ssm.report import pictures, sections
+from ssm.report.sections import Table, spans
+from ssm.tables import with_config
+
+HERE = Path(__file__).parent
+
+
+def render(run: FinishedRun, paper_rows: Sequence[Mapping[str, Any]], *, artifact: int | None = None) -> str:
+    """Return the HTML page of a run, complete in itself: no script, and nothing from anywhere else.
+
+    paper_rows: as `ssm.tables.read_paper` reads them.  artifact: bytes of an exported net of the run, if there is one.
+
+    Raises:
+        UserError: for a damaged file of the run.
+    """
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    summary = run.summary
+    model = words.MODELS.get(run.setting("model"), run.setting("model"))
+    init = words.INITS.get(run.setting("init"), run.setting("init"))
+    values: dict[str, Any] = {
+        "name": run.name,
+        "title": f"{model}, {words.METHODS[run.setting('method')]}, {init}",
+        "about": words.about([run]),
+        "weights": summary["weights"],
+        "source": summary["source"],
+        "style": (HERE / "report.css").read_text(encoding="utf-8"),
+        "result": sections.result_table(with_config(summary, run.config), paper_rows),
+        "curves": pictures.curve_pictures(run),
+        "seeds": sections.seeds_table(summary),
+        "configuration": sections.settings_table(run.config, ["setting", "value"]),
+        "environments": _environments(run),
+        "no_masks": _no_masks(run),
+    }
+    values |= _masks(run, artifact) if not values["no_masks"] else {}
+    return environment.get_template("report.html").render(values)
+
+
+def _no_masks(run: FinishedRun) -> str:
+    if run.setting("method") == "baseline":
+        return "A baseline has no masks: all its weights are trained and kept."
+    if not run.has_masks:
+        return "This folder keeps no masks, as a published run may not: the folder the run was written to has them."
+    return ""
+
+
+def _masks(run: FinishedRun, artifact: int | None) -> dict[str, Any]:
+    masks = run.masks()
+    looked = sections.look(masks)
+    many = len(run.mask_seeds) > 1
+    return {
+        "mask_seeds": f"seed{'s' if many else ''} {spans(run.mask_seeds)}",
+        "maps": pictures.mask_pictures(run, masks),
+        "layers": pictures.layer_pictures(run, looked),
+        "shares": sections.shares_table(masks, looked),
+        "agreement": sections.agreement_table(masks, looked) if many else None,
+        "dead": sections.dead_table(run, masks),
+        "sizes": sections.size_table(masks, artifact=artifact),
+    }
+
+
+def _environments(run: FinishedRun) -> list[tuple[str, Table]]:
+    path = run.folder / "environment.json"
+    if not path.exists():
+        return []
+    entries = read_json(path)
+    try:
+        return [
+            (spans(entry["seeds"]), sections.settings_table(entry["environment"], ["what", "value"]))
+            for entry in entries
+        ]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{path} is damaged: not the environments of a run ({error!r})") from error

@@ -1,0 +1,52 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ssm.finished import read_finished
+from ssm.results import open_run
+from ssm.valuefile import load_values, value_path
+
+PROGRAM = Path(__file__).parents[2] / "experiments" / "publish.py"
+
+
+def publish(*arguments):
+    return subprocess.run([sys.executable, str(PROGRAM), *map(str, arguments)], capture_output=True, text=True)
+
+
+@pytest.fixture
+def run(tmp_path):
+    config = {"model": "fcn", "method": "signed", "init": "elus", "preset": "default", "dataset": "mnist", "epochs": 1}
+    made = open_run(tmp_path / "runs", config=config, environment={"device": "cpu"})
+    row = {"epoch": 1, "train_loss": 1.0, "test_loss": 1.0, "test_accuracy": 0.5, "flips": 0.0}
+    row |= {"remaining_weights": 0.5}
+    made.add_seeds(
+        history_rows=[{"seed": seed, **row} for seed in range(3)],
+        finals=[{"seed": seed, "test_accuracy": 0.5, "remaining_weights": 0.5} for seed in range(3)],
+        masks={seed: {"Dense_0": np.asarray([[0, seed - 1]], np.int8)} for seed in range(3)},
+        values={1: {"params/BatchNorm_0/scale": np.ones(2, np.float32)}},
+    )
+    return made.folder
+
+
+def test_a_published_run_says_what_the_run_says(run, tmp_path):
+    done = publish(run, tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    ours, theirs = read_finished(run), read_finished(tmp_path / "out" / run.name)
+    assert (theirs.config, theirs.summary) == (ours.config, ours.summary)
+    assert theirs.curve() == ours.curve()
+    np.testing.assert_array_equal(theirs.masks()["Dense_0"], [[[0, -1]], [[0, 0]], [[0, 1]]])
+    assert list(load_values(value_path(theirs.folder, 1))) == ["params/BatchNorm_0/scale"]
+    assert not (theirs.folder / "history.csv").exists()
+
+
+def test_fewer_masks_or_none_are_copied_when_asked_for(run, tmp_path):
+    assert publish(run, tmp_path / "two", "--masks", 2).returncode == 0
+    assert read_finished(tmp_path / "two" / run.name).mask_seeds == [0, 1]
+    assert publish(run, tmp_path / "none", "--masks", 0).returncode == 0
+    assert not read_finished(tmp_path / "none" / run.name).has_masks
+    done = publish(run, tmp_path / "wrong", "--masks", -1)
+    assert done.returncode == 2 and "0 or more" in done.stderr
+    assert not (tmp_path / "wrong").exists()
