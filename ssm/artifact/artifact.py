@@ -204,7 +204,7 @@ def load(path: str | os.PathLike[str], *, module: nn.Module | None = None, most_
     from ssm.artifact.form import MOST_WEIGHTS, from_bytes
 
     if not Path(path).is_file():  # a device or a pipe may have no end
-        raise UserError(f"{path} is no file" if Path(path).exists() else f"{path} does not exist")
+        raise UserError(f"{path} cannot be read: it is no file" if Path(path).exists() else f"{path} does not exist")
     try:
         data = read(path)
         return from_bytes(data, module=module, most_weights=MOST_WEIGHTS if most_weights is None else most_weights)

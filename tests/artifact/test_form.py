@@ -320,7 +320,7 @@ def test_an_oversized_or_endless_file_is_not_read(tmp_path):
         load(path)
     os.mkfifo(tmp_path / "pipe")
     for other in (tmp_path / "pipe", tmp_path, "/dev/zero"):
-        with pytest.raises(UserError, match=r"is no file$"):
+        with pytest.raises(UserError, match=r"cannot be read: it is no file$"):
             load(other)
     with pytest.raises(UserError, match=r"no\.ssm does not exist"):
         load(tmp_path / "no.ssm")
