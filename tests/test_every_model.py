@@ -86,8 +86,8 @@ def cases():
 @pytest.mark.parametrize(
     ("model", "method"),
     [
-        # Binary masks cover what signed ones do.
-        pytest.param(model, method, marks=[pytest.mark.slow] if model in DEEP and method == "binary" else [])
+        # Binary masks cover what signed ones do, and test_graph.py has the shapes of the deepest nets, slow to trace.
+        pytest.param(model, method, marks=[pytest.mark.slow] if model in DEEP and method != "signed" else [])
         for model in MODEL_DATA
         for method in METHODS
     ],

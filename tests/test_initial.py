@@ -35,7 +35,7 @@ def test_they_are_the_masks_of_the_initialised_net(found):
 
 def test_training_begins_with_them(digits, found):
     program = make_trainer(config(), digits, devices=jax.devices()[:1]).program
-    begun, _ = program.finish(program.start(program.place(beginning([(config(), 8)]))))
+    begun, *_ = program.finish(program.start(program.place(beginning([(config(), 8)]))))
     for layer, mask in found.items():
         np.testing.assert_array_equal(mask[1:], begun[layer])
 

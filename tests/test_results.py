@@ -421,7 +421,7 @@ def test_publishing_refuses_what_is_large_or_no_run(tmp_path):
     assert not (tmp_path / "results").exists()
     done = publish(tmp_path, tmp_path / "results")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"publish.py: {tmp_path}/summary.json does not exist\n"
+    assert done.stderr == f"publish.py: {tmp_path} holds no run with finished seeds: no summary.json in it\n"
 
 
 def test_results_need_no_jax():

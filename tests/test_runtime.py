@@ -52,12 +52,13 @@ def test_the_flax_module_computes_the_same(model, options, sparse, monkeypatch):
     module = MODELS[model](classes=4, width=0.25, **options)
     rng = np.random.default_rng(0)
     images = rng.normal(size=(3, *net.inputs)).astype(np.float32)
-    variables = module.init(jax.random.key(0), images)
-    # Off their first values, where a scale or statistic left out would not be seen.
-    variables = jax.tree.map(lambda leaf: leaf + rng.random(leaf.shape, np.float32) * (leaf.ndim == 1), variables)
-    leaves = {
-        (name, *path): np.asarray(leaf) for name, tree in variables.items() for path, leaf in flatten(tree).items()
-    }
+    shapes = jax.eval_shape(module.init, jax.random.key(0), images)
+
+    def draw(leaf):  # scales and statistics above 0, off their first values
+        return rng.normal(size=leaf.shape) / leaf.size**0.25 if len(leaf.shape) > 1 else 0.5 + rng.random(leaf.shape)
+
+    variables = jax.tree.map(lambda leaf: draw(leaf).astype(np.float32), shapes)
+    leaves = {(name, *path): leaf for name, tree in variables.items() for path, leaf in flatten(tree).items()}
     kernels = {"/".join(path[1:-1]): leaf for path, leaf in leaves.items() if path[-1] == "kernel"}
 
     def norm(name):
@@ -69,7 +70,7 @@ def test_the_flax_module_computes_the_same(model, options, sparse, monkeypatch):
 
     norms = {node.name: norm(node.name) for node in graph(net) if node.op == "norm"}
     run = Runtime(graph(net), kernels, norms, inputs=net.inputs)
-    wanted = np.asarray(module.apply(variables, images))
+    wanted = np.asarray(jax.jit(module.apply)(variables, images))
     np.testing.assert_allclose(run(images), wanted, atol=3e-6 * np.abs(wanted).max())
 
 

@@ -4,9 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ssm.artifact import Artifact, Layer
 from ssm.build import INIT, build, seed_key
 from ssm.config import resolve
 from ssm.finished import read_finished
+from ssm.graph import graph, kernel_shapes, value_shapes
 from ssm.results import open_run
 from ssm.trees import flatten
 
@@ -20,6 +22,22 @@ def untrained(config, seed, inputs, classes):
     net = build(config, classes=classes)
     key = jax.random.fold_in(seed_key(seed), INIT)
     return net, jax.jit(net.init)(key, jnp.zeros((1, *inputs)))
+
+
+def made_up(net, *, density=0.05, seed=0):
+    """Return an artefact of an architecture with random layers and values, about which no run knows."""
+    rng = np.random.default_rng(seed)
+    layers = {}
+    for name, shape in kernel_shapes(graph(net), net.inputs).items():
+        ternary = rng.choice(np.asarray([-1, 1], np.int8), shape) * (rng.random(shape) < density)
+        layers[name] = Layer(ternary.astype(np.int8), float(np.float32(1 / np.sqrt(density * np.prod(shape[:-1])))))
+    return Artifact(
+        layers=layers,
+        values={name: 0.5 + rng.random(shape, np.float32) for name, shape in value_shapes(net).items()},
+        architecture=net,
+        class_names=tuple(f"class {number}" for number in range(net.classes)),
+        about={"run": "made-up", "seed": seed},
+    )
 
 
 def as_run(folder, config, net, variables, seed, inputs, classes, *, environment=None):

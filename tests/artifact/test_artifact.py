@@ -26,7 +26,10 @@ NETS = {
 }
 
 
-@pytest.fixture(scope="module", params=list(NETS))
+SLOW = ("stem",)  # to compile, and `affine` has all that it has
+
+
+@pytest.fixture(scope="module", params=[pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in NETS])
 def net(request, tmp_path_factory):
     """A net with values that are off their first ones, its artefact as loaded from a file, and images."""
     own = NETS[request.param]
@@ -112,7 +115,8 @@ def test_frozen_weights_that_come_out_otherwise_are_an_error(tmp_path):
 @pytest.mark.parametrize(
     "trained",
     [
-        config(epochs=1, batch_size=64, learning_rate=0.02),
+        # Constants are exported in test_export_cli.py and in the notebook.
+        pytest.param(config(epochs=1, batch_size=64, learning_rate=0.02), marks=pytest.mark.slow),
         config(epochs=1, batch_size=64, learning_rate=0.02, weight_distribution="normal"),
         pytest.param(
             # Batch statistics, scales and offsets included, which no mask says.

@@ -123,6 +123,7 @@ def test_when_one_process_dies_the_others_end_within_a_minute_and_a_new_start_go
     again.communicate()
 
 
+@pytest.mark.slow  # each by itself is above
 def test_a_signal_to_both_processes_saves_both(tmp_path, coordinator):
     processes = both(coordinator, "--seeds=2", f"--out={tmp_path}")
     for process in processes:

@@ -214,11 +214,11 @@ def test_further_seeds_leave_the_finished_ones_alone(first, more):
 
 
 def test_the_table_lists_the_run_beside_the_paper(more):
-    done = more.place.program("table.py", more.place.here / "runs")
+    done = more.place.program("table.py", more.place.here / "runs", "--tables=fcn")
     assert (done.returncode, done.stderr) == (0, "")
     (line,) = (line for line in done.stdout.splitlines() if more.folder.name in line)
     assert line.startswith("| fcn | signed | elus | default | mnist | 2 | 3 | ") and "97.48 [97.30, 97.70]" in line
-    done = more.place.program("table.py", more.folder, "--format=csv")
+    done = more.place.program("table.py", more.folder, "--tables=fcn", "--format=csv")
     (record,) = (row for row in csv.DictReader(done.stdout.splitlines()) if row["run"])
     summary = decoded(more, "summary.json")
     assert (record["run"], record["runs"]) == (more.folder.name, "3")
@@ -231,13 +231,16 @@ def test_a_published_run_is_listed_all_the_same(more, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     published = tmp_path / more.folder.name
     assert done.stdout == f"{published}\n"
-    assert sorted(contents(published)) == ["config.json", "curve.csv", "environment.json", "summary.json"]
+    masks = [f"masks/seed-000{seed}.npz" for seed in range(3)]
+    assert sorted(contents(published)) == ["config.json", "curve.csv", "environment.json", *masks, "summary.json"]
     assert read_summary(published) == decoded(more, "summary.json")
     curve = list(csv.DictReader((published / "curve.csv").read_text().splitlines()))
     assert [(point["epoch"], point["seeds"]) for point in curve] == [("1", "3"), ("2", "3")]
     final = [row["remaining_weights"] for row in read_history(more.folder / "history.csv") if row["epoch"] == 2]
     assert float(curve[1]["remaining_weights:mean"]) == pytest.approx(np.mean(final), rel=1e-5)
-    mine, theirs = (more.place.program("table.py", folder).stdout for folder in (more.folder, tmp_path))
+    mine, theirs = (
+        more.place.program("table.py", folder, "--tables=fcn,runs").stdout for folder in (more.folder, tmp_path)
+    )
     assert mine == theirs
 
 
