@@ -57,6 +57,8 @@ def main(options: Options) -> None:
             raise UserError(f"{options.out} cannot be written: {error.strerror or error}") from error
         size = len(data)
     print("\n".join(_said(artifact, options.out, size)))
+    if options.compact:
+        print("\n".join(_went(artifact)))
 
 
 def _artifact(options: Options) -> Artifact:
@@ -76,6 +78,20 @@ def _artifact(options: Options) -> Artifact:
     from ssm.artifact.making import from_run  # a second of JAX, after all that can be wrong without it
 
     return from_run(run, seed)
+
+
+def _went(artifact: Artifact) -> list[str]:
+    """Say what compacting left out, layer by layer."""
+    small = artifact.compact()
+    cells = [["layer", "kernel", "compacted"]]
+    for name, before, after in small.report():
+        cells.append([name, *(" x ".join(map(str, shape)) for shape in (before, after))])
+    lines = [
+        f"Left out: what cannot influence the output; {small.size:,} of {artifact.weights:,} dense weights are left"
+    ]
+    if small.features:
+        lines.append(f"{small.features[0]:,} of {small.features[1]:,} inputs of the first dense layer are used")
+    return lines + aligned(cells)
 
 
 def _said(artifact: Artifact, path: Path, size: int) -> list[str]:

@@ -51,6 +51,11 @@ def test_sizes_and_other_forms(run, net, tmp_path):
     done = program("sizes.py", run)
     assert done.returncode == 0, done.stderr
     assert "fcn signed elus" in done.stdout and "| 2 |" in done.stdout
+    done = program("export.py", net, "--compact", "--out", tmp_path / "small.onnx")
+    assert done.returncode == 0, done.stderr
+    loaded = ssm.load(net)
+    assert f"{loaded.compact().size:,} of {loaded.weights:,} dense weights are left" in done.stdout
+    assert "Dense_0  784 x 300" in done.stdout
     for suffix in ("safetensors", "onnx"):
         done = program("export.py", net, "--out", tmp_path / f"net.{suffix}")
         assert done.returncode == 0, done.stderr
