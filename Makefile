@@ -32,8 +32,10 @@ results: $(INSTALLED_DEV)  ## make docs/results anew from the runs in experiment
 	$(BIN)/python experiments/table.py experiments/results --format=latex > docs/results/tables.tex
 	$(BIN)/python experiments/table.py experiments/results --format=csv > docs/results/tables.csv
 	$(BIN)/python experiments/sizes.py experiments/results > docs/results/sizes.md
-	$(BIN)/python experiments/figures.py experiments/results --out docs/results $(ARGS) | grep -v 'svg:' > docs/results/figures.txt
+	rm -f docs/results/*.png
+	$(BIN)/python experiments/figures.py experiments/results --out docs/results $(ARGS) > docs/results/figures.txt
 	rm docs/results/*.svg
+	sed -i.old '/svg:/d' docs/results/figures.txt && rm docs/results/figures.txt.old
 	$(BIN)/python -m cogapp -r -P -I experiments README.md docs/masks.md docs/artefacts.md docs/results/README.md
 
 test: $(INSTALLED_DEV)  ## run the tests (options of pytest in ARGS)

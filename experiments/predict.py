@@ -1,4 +1,7 @@
-"""Classifies images with an artefact: `python experiments/predict.py net.ssm IMAGE...`; needs no JAX."""
+"""Classifies images with an artefact: `python experiments/predict.py net.ssm IMAGE...`.
+
+Needs no JAX, unless the net's frozen weights come again from a seed.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +16,7 @@ from ssm.program import run_program
 from ssm.tables import aligned
 
 MOST_PIXELS = 1 << 24
+_GROUND = {False: "black", True: "white"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,10 +46,11 @@ def main(options: Options) -> None:
     if not options.images:
         raise UserError("no image was named: python experiments/predict.py net.ssm IMAGE...")
     net = load(options.net).runtime()
-    names = net.class_names or tuple(map(str, range(10**6)))
     images = [_read(path, net.inputs, options) for path in options.images]
     cells = [["image", *(f"{number}." for number in range(1, options.top + 1))]]
-    for path, row in zip(options.images, net.probabilities(np.stack(images)), strict=True):
+    probabilities = net.probabilities(np.stack(images))
+    names = net.class_names or tuple(map(str, range(probabilities.shape[1])))
+    for path, row in zip(options.images, probabilities, strict=True):
         best = np.argsort(-row)[: options.top]
         cells.append([str(path), *(f"{names[index]} {row[index]:.1%}" for index in best)])
         cells[-1] += [""] * (len(cells[0]) - len(cells[-1]))
@@ -54,6 +59,8 @@ def main(options: Options) -> None:
 
 def _read(path: Path, inputs: tuple[int, ...], options: Options) -> np.ndarray:
     height, width, channels = inputs
+    if channels not in (1, 3):
+        raise UserError(f"this net takes images of {channels} channels: image files have 1 or 3")
     try:
         with Image.open(path) as image:
             if image.width * image.height > MOST_PIXELS:
@@ -63,6 +70,9 @@ def _read(path: Path, inputs: tuple[int, ...], options: Options) -> np.ndarray:
                     f"{path} is {image.width} x {image.height} pixels, this net takes {width} x {height}: "
                     "scale it, or say --resize"
                 )
+            if image.has_transparency_data:  # the ground shows through: black, or white where that is to be inverted
+                image = image.convert("RGBA")
+                image = Image.alpha_composite(Image.new("RGBA", image.size, _GROUND[options.invert]), image)
             image = image.convert("L" if channels == 1 else "RGB").resize((width, height), Image.Resampling.LANCZOS)
     except FileNotFoundError:
         raise UserError(f"{path} does not exist") from None

@@ -60,8 +60,12 @@ def main(options: Options) -> None:
         if len(data) > LIMIT:
             raise UserError(f"{name} of {run.name} has {len(data):,} bytes; at most {LIMIT:,} are published")
     try:
+        dest = options.dest / run.name
         for name, data in files.items():
-            write_atomic(options.dest / run.name / name, data)
+            write_atomic(dest / name, data)
+        for path in [*dest.glob("masks/*.npz"), *dest.glob("values/*.npz")]:
+            if str(path.relative_to(dest)) not in files:  # of an earlier time, with more seeds
+                path.unlink()
     except OSError as error:
         raise UserError(f"{options.dest / run.name} cannot be written: {error.strerror or error}") from error
     print(options.dest / run.name)

@@ -12,9 +12,10 @@ from ssm.artifact.making import from_run
 from ssm.errors import UserError
 from ssm.finished import FinishedRun, find_finished
 from ssm.program import run_program
+from ssm.tables import cells, with_config
 
 HERE = Path(__file__).resolve().parent
-HEAD = ("net", "seeds", "accuracy %", "weights", "remaining %", "dense", "csr", "two bits", "entropy bound", "file")
+HEAD = ("run", "seeds", "accuracy %", "weights", "remaining %", "dense", "csr", "two bits", "entropy bound", "file")
 HEAD += ("dense / file", "file over bound", "dense weights, compacted")
 
 
@@ -41,11 +42,19 @@ def main(options: Options) -> None:
     if options.seeds is not None and options.seeds < 1:
         raise UserError(f"--seeds={options.seeds}: give 1 or more")
     print("| " + " | ".join(HEAD) + " |\n|" + "---|" * len(HEAD))
+    without = [
+        f"{run.name}: no masks in its folder"
+        for run in found
+        if not run.has_masks and run.setting("method") != "baseline"
+    ]
     for run in masked:
-        print("| " + " | ".join(_row(run, run.mask_seeds[: options.seeds])) + " |", flush=True)
-    without = [run.name for run in found if not run.has_masks and run.setting("method") != "baseline"]
+        try:
+            print("| " + " | ".join(_row(run, run.mask_seeds[: options.seeds])) + " |", flush=True)
+        except UserError as error:
+            without.append(str(error))
     if without:
-        print(f"\nWithout masks in their folders: {', '.join(without)}")
+        print("\nLeft out:\n")
+        print("\n".join(f"- {line}" for line in without))
 
 
 def _row(run: FinishedRun, seeds: list[int]) -> list[str]:
@@ -56,10 +65,11 @@ def _row(run: FinishedRun, seeds: list[int]) -> list[str]:
     remaining = np.mean([artifact.remaining / artifact.weights for artifact in artifacts])
     accuracy = np.mean([artifact.about["test_accuracy"] for artifact in artifacts])
     left = np.mean([artifact.compact().size for artifact in artifacts])
-    name = " ".join(str(run.setting(key)) for key in ("model", "method", "init", "preset", "dataset"))
+    net = cells.net(with_config(run.summary, run.config))
+    name = " ".join([*net, *(str(run.setting(key)) for key in ("preset", "dataset"))])
     bytes_ = [f"{count:,.0f}" for count in (dense, csr, two_bit, bound, file)]
-    cells = [name, str(len(seeds)), f"{100 * accuracy:.2f}", f"{artifacts[0].weights:,}", f"{100 * remaining:.2f}"]
-    return [*cells, *bytes_, f"{dense / file:.0f}", f"{file - bound:+,.0f}", f"{left:,.0f}"]
+    row = [name, str(len(seeds)), f"{100 * accuracy:.2f}", f"{artifacts[0].weights:,}", f"{100 * remaining:.2f}"]
+    return [*row, *bytes_, f"{dense / file:.0f}", f"{file - bound:+,.0f}", f"{left:,.0f}"]
 
 
 if __name__ == "__main__":

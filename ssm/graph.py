@@ -4,7 +4,7 @@ The Flax modules in `ssm.models` are the same nets for training; tests/test_grap
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -81,18 +81,10 @@ class Architecture:
         return max(1, round(size * self.width))
 
 
-def architecture(config: Mapping[str, Any], inputs: Sequence[int], classes: int) -> Architecture:
-    """Return the architecture that a run's configuration names, an older one's without the later fields, too."""
-    usual = Architecture(model="fcn", inputs=(1, 1, 1), classes=1)
-    norm = "frozen" if config["model"] in BLOCKS else "none"
-    options = {name: config.get(name, getattr(usual, name)) for name in ("width", "projections", "stem_affine")}
-    return Architecture(
-        model=config["model"],
-        inputs=tuple(inputs),
-        classes=classes,
-        batch_norm=config.get("batch_norm", norm),
-        **options,
-    )
+def architecture(setting: Callable[[str], Any], inputs: Sequence[int], classes: int) -> Architecture:
+    """Return the architecture of a run, of which `setting` gives the configuration's values by name."""
+    names = ("model", "width", "projections", "batch_norm", "stem_affine")
+    return Architecture(inputs=tuple(inputs), classes=classes, **{name: setting(name) for name in names})
 
 
 def graph(net: Architecture) -> tuple[Node, ...]:

@@ -55,4 +55,7 @@ def config_of(run: FinishedRun) -> Config:
     known = {field.name for field in dataclasses.fields(Config)}
     if strange := sorted(set(run.config) - known):
         raise UserError(f"{run.folder / 'config.json'} has options that this version does not know: {strange}")
-    return Config(**{name: run.setting(name) for name in known})
+    try:
+        return Config(**{name: run.setting(name) for name in known})
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{run.folder / 'config.json'} is damaged: not the configuration of a run ({error})") from error

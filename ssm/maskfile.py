@@ -66,7 +66,12 @@ def load_masks(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     except FileNotFoundError:
         raise UserError(f"{path} does not exist") from None
     except DAMAGE as error:
-        raise UserError(f"{path} is damaged: not the masks of a run ({error})") from error
+        raise UserError(f"{path} is damaged: not the masks of a run ({reason(error)})") from error
+
+
+def reason(error: Exception) -> str:
+    """Return why a file could not be read, without NumPy's advice to load objects, which is never done here."""
+    return "it holds objects" if "allow_pickle" in str(error) else str(error)
 
 
 def _unpack(packed: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:

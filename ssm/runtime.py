@@ -3,7 +3,7 @@
     net = ssm.load("net.ssm").runtime()
     probabilities = net.probabilities(images)  # uint8 [n, height, width, channels]
 
-docs/speed.md says how fast it is beside dense NumPy, JAX and onnxruntime, and what bounds it.
+docs/artefacts.md says how fast it is beside dense NumPy, JAX and onnxruntime, and what bounds it.
 """
 
 import math
@@ -97,7 +97,8 @@ class Runtime:
 
     def logits(self, images: UInt8[np.ndarray, "n h w c"]) -> Float32[np.ndarray, "n classes"]:
         """Return the logits of images as they come, 0 to 255."""
-        return self(standardize(np.asarray(images)))
+        images = np.asarray(images)
+        return self(standardize(images) if images.ndim == 4 and images.size else images)
 
     def probabilities(self, images: UInt8[np.ndarray, "n h w c"]) -> Float32[np.ndarray, "n classes"]:
         """Return the classes' probabilities for images as they come, 0 to 255."""

@@ -237,7 +237,9 @@ def train_members(
             raise UserError(f"seed {seeds[index]} went wrong in epoch {why.epoch}: {why.reason} (--on-bad-seed=stop)")
         if epoch + 1 < config.epochs:
             after_epoch(epoch + 1, snapshot)
-    return _outcomes(program, state, seeds, history, bad)
+    outcomes = _outcomes(program, state, seeds, history, bad)
+    # Of a dense net no weights are kept, beside which the rest would be of no use.
+    return outcomes if config.method != "baseline" else [one._replace(values={}) for one in outcomes]
 
 
 def _rates(trainer: Trainer, members: Sequence[Member], plateaus: Sequence[PlateauState], epoch: int):

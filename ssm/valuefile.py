@@ -11,7 +11,7 @@ from numpy.lib.npyio import NpzFile
 
 from ssm.errors import UserError
 from ssm.files import write_atomic
-from ssm.maskfile import DAMAGE
+from ssm.maskfile import DAMAGE, reason
 
 
 def value_path(folder: str | os.PathLike[str], seed: int) -> Path:
@@ -48,7 +48,7 @@ def load_values(path: str | os.PathLike[str]) -> dict[str, Float32[np.ndarray, "
     except FileNotFoundError:
         raise UserError(f"{path} does not exist: an older version made this run; train the seed again") from None
     except DAMAGE as error:
-        raise UserError(f"{path} is damaged: not the values of a run ({error})") from error
+        raise UserError(f"{path} is damaged: not the values of a run ({reason(error)})") from error
     if any(value.dtype != np.float32 for value in values.values()):
         raise UserError(f"{path} is damaged: not float32")
     return values

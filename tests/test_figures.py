@@ -254,5 +254,8 @@ def test_numbers_in_words():
 
 def test_a_figure_has_no_date_and_the_styles_width():
     figure = style.new_figure(2, title="t")
-    assert to_svg(figure) == to_svg(figure)
-    assert to_png(figure) == to_png(figure)
+    svg, png = to_svg(figure), to_png(figure)
+    assert not re.search(rb"<dc:date>|20\d\d-\d\d-\d\d", svg)
+    assert b"tIME" not in png and b"Creation Time" not in png
+    assert int.from_bytes(png[16:20], "big") == 1000
+    assert (to_svg(figure), to_png(figure)) == (svg, png)

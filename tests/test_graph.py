@@ -3,6 +3,7 @@ import jax.numpy as jnp
 import pytest
 
 from ssm.errors import UserError
+from ssm.finished import FinishedRun
 from ssm.graph import Architecture, Node, architecture, graph, kernel_shapes, value_shapes
 from ssm.models import MODELS
 from ssm.trees import flatten
@@ -46,8 +47,9 @@ def test_the_fcn_is_a_chain():
     )
 
 
-def test_an_older_run_lacks_the_later_fields():
-    net = architecture({"model": "resnet20"}, (32, 32, 3), 10)
+def test_an_older_run_lacks_the_later_fields(tmp_path):
+    config = {"model": "resnet20", "method": "signed", "preset": "default", "dataset": "cifar10"}
+    net = architecture(FinishedRun(tmp_path, config, {}).setting, (32, 32, 3), 10)
     assert net == Architecture(model="resnet20", inputs=(32, 32, 3), classes=10, batch_norm="frozen")
 
 

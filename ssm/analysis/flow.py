@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Shaped
+from jaxtyping import Bool, Shaped
 
 from ssm.graph import Architecture, graph
 from ssm.liveness import liveness
@@ -25,14 +25,21 @@ class Flow(NamedTuple):
     pathless: tuple[str, ...]
 
 
-def flow(masks: Mapping[str, Shaped[np.ndarray, "..."]], net: Architecture) -> Flow:
+def flow(
+    masks: Mapping[str, Shaped[np.ndarray, "..."]],
+    net: Architecture,
+    *,
+    offsets: Mapping[str, Bool[np.ndarray, "..."]] | None = None,
+) -> Flow:
     """Return what is dead in one seed's net, from its masks (or weights) by layer.
 
+    offsets: by batch normalisation, whether a channel's offset differs from 0, which makes something of nothing.
+
     A unit is dead if it has no path of weights m != 0 from an input, or none to a logit: without biases it is 0
-    whatever the image, or never seen.  Offsets of batch normalisations are left out of account.
+    whatever the image, or never seen.
     """
     nodes = graph(net)
-    found = liveness(nodes, masks, inputs=net.inputs)
+    found = liveness(nodes, masks, offsets, inputs=net.inputs)
     first = nodes[1]
     inputs = found[first.name if first.op == "flatten" else "input"].live
     layers = [node for node in nodes if node.op in ("dense", "conv")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -78,7 +78,7 @@ class Artifact:
         return len(data)
 
     def to_numpy(self) -> dict[str, Int8[np.ndarray, "..."]]:
-        """Return the ternary matrices by layer, in {-1, 0, 1}; times its `constant` each is the layer's kernel."""
+        """Return the ternary layers, in {-1, 0, 1}: kernels over their `constant`, or masks where that is None."""
         return {name: layer.ternary for name, layer in self.layers.items()}
 
     def to_dense(self) -> dict[str, Float32[np.ndarray, "..."]]:
@@ -120,6 +120,13 @@ class Artifact:
 
         return variables(self)
 
+    @cached_property
+    def compiled(self) -> Callable[..., Any]:
+        """The compiled function from uint8 images to logits, of a batch."""
+        from ssm.artifact.modules import compiled
+
+        return compiled(self)
+
     def logits(self, images: np.ndarray) -> np.ndarray:
         """Return the logits [n, classes] of images uint8 [n, height, width, channels], as training computes them."""
         from ssm.artifact.modules import logits
@@ -134,14 +141,14 @@ class Artifact:
         """Return the net for inference without JAX with all its units, for those who look at them."""
         from ssm.runtime import Runtime
 
-        net = self._known()
+        net = self.known()
         return Runtime(graph(net), self._kernels, self.norms(), inputs=net.inputs, class_names=self.class_names)
 
     def compact(self) -> Compact:
         """Return the net without the inputs, units and channels that cannot influence its output."""
         from ssm.artifact.compaction import compact
 
-        net = self._known()
+        net = self.known()
         return compact(graph(net), self._kernels, self.norms(), inputs=net.inputs, class_names=self.class_names)
 
     def norms(self) -> dict[str, Norm]:
@@ -155,9 +162,10 @@ class Artifact:
             factor = value("params", "scale", 1) / np.sqrt(value("batch_stats", "var", 1) + np.float32(EPSILON))
             return Norm(factor, value("params", "bias", 0) - value("batch_stats", "mean", 0) * factor)
 
-        return {name: of(name) for name in norms(graph(self._known()))}
+        return {name: of(name) for name in norms(graph(self.known()))}
 
-    def _known(self) -> Architecture:
+    def known(self) -> Architecture:
+        """Return the architecture; UserError where the module is the user's own."""
         if self.architecture is None:
             raise UserError("this net's module is the user's own: its operations are known to Flax alone")
         return self.architecture

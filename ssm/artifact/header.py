@@ -14,6 +14,7 @@ from ssm.artifact.artifact import kernel_path
 from ssm.artifact.coding import Counts
 from ssm.errors import UserError
 from ssm.graph import Architecture, Shape, architecture, graph, kernel_shapes, value_shapes
+from ssm.presets import BLOCKS
 
 PREPROCESSING = "per_image_standardization"
 PRECISIONS = ("float32", "bfloat16")
@@ -221,7 +222,9 @@ def _recipe(recipe: Any, net: Architecture | None, drawn: set[str]) -> dict[str,
         config.get("model"), str
     ):
         raise _damaged("recipe: config", config)
+    usual = {one.name: one.default for one in dataclasses.fields(Architecture)}
+    usual["batch_norm"] = "frozen" if config["model"] in BLOCKS else "none"
     # Else it would be another net that is drawn, of any size.
-    if _known(lambda: architecture(config, net.inputs, net.classes)) != net:
+    if _known(lambda: architecture((usual | config).__getitem__, net.inputs, net.classes)) != net:
         raise UserError("its header is damaged: the recipe of frozen weights is that of another architecture")
     return recipe

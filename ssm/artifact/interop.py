@@ -43,7 +43,7 @@ def to_onnx(artifact: Artifact, *, compacted: bool = False, standardizes: bool =
         from onnx import helper, numpy_helper
     except ImportError:
         raise UserError("ONNX files need the package onnx: pip install 'signed-supermask[onnx]'") from None
-    net = artifact._known()
+    net = artifact.known()
     if compacted:
         small = artifact.compact()
         nodes, kernels, norms = small.nodes, small.kernels, small.norms

@@ -33,7 +33,7 @@ def from_run(run: FinishedRun, seed: int) -> Artifact:
         raise UserError(f"{run.folder} has no finished seed {seed}; it has {_ranges(run.seeds)}")
     masks = {layer: mask[0] for layer, mask in run.masks([seed]).items()}
     inputs, class_names = image_facts(run)
-    net = architecture(run.config, inputs, len(class_names))
+    net = architecture(run.setting, inputs, len(class_names))
     config = config_of(run)
     frozen = initial_frozen(config, seed, inputs, len(class_names))
     if {name: kernel.shape for name, kernel in frozen.items()} != {name: mask.shape for name, mask in masks.items()}:
@@ -86,6 +86,8 @@ def from_supermask(
         if path not in masked:
             values["/".join(("params", *path))] = array
             continue
+        if len(path) == 1:
+            raise UserError(f"the masked parameter {path[0]} must lie in a submodule with a name, as nn.Dense's does")
         name = "/".join(path if path[-1] == "embedding" else path[:-1])
         if path[-1] not in ("kernel", "embedding"):
             raise UserError(f"a masked parameter must be named kernel or embedding, not {path[-1]}")

@@ -1,5 +1,6 @@
 """An artefact as a Flax module and its variables; all of it that needs JAX."""
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -44,13 +45,21 @@ def variables(artifact: Artifact) -> dict[str, Any]:
 
 
 def logits(artifact: Artifact, images: np.ndarray) -> np.ndarray:
-    """Return the logits [n, classes] of images uint8 [n, height, width, channels], by batches."""
-    compute = _compute(artifact)
+    """Return the logits [n, classes] of images uint8 [n, height, width, channels], by batches.
+
+    Raises:
+        UserError: for no images.
+    """
+    images = np.asarray(images)
+    if images.ndim != 4 or not len(images):
+        raise UserError(f"images of shape {list(images.shape)}; give at least one, [n, height, width, channels]")
+    compute = artifact.compiled
     with jax.default_matmul_precision(MATMUL_PRECISION):
         return np.concatenate([compute(images[start : start + BATCH]) for start in range(0, len(images), BATCH)])
 
 
-def _compute(artifact: Artifact):
+def compiled(artifact: Artifact) -> Callable[[np.ndarray], jax.Array]:
+    """Return the compiled function from uint8 images to logits."""
     net, own = artifact.module, artifact.variables
 
     @jax.jit

@@ -27,7 +27,7 @@ class Shelf:
     """The runs at hand, and what several figures need of them, computed once."""
 
     def __init__(self, runs: Sequence[FinishedRun], *, data_dir: Path | None = None) -> None:
-        self.runs = list(runs)
+        self.runs = [run for run in runs if run.seeds]  # of which a seed did not fail
         self.data_dir = data_dir
         self._found: dict[tuple[str, Path], Any] = {}
 
@@ -69,7 +69,7 @@ class Shelf:
             usual["batch_norm"] = _batch_norm(model, method)
             return _is(run, usual | wanted) and (not masks or len(run.mask_seeds) >= masks)
 
-        return max(filter(fits, self.runs), key=_rank, default=None)
+        return max(filter(fits, self.runs), key=rank, default=None)
 
     def pair(self, setting: str, values: Sequence[Any], *, masks: int = 0, **fixed: Any) -> list[FinishedRun] | None:
         """Return runs with these values of a setting that differ in nothing else, or None; `fixed` as in `best`."""
@@ -85,10 +85,10 @@ class Shelf:
             group = [first]
             for value in values[1:]:
                 same = [run for run in fitting if run.setting(setting) == value and _alike(first, run, setting)]
-                group += sorted(same, key=_rank)[-1:]
+                group += sorted(same, key=rank)[-1:]
             if len(group) == len(values):
                 found.append(group)
-        return max(found, key=lambda group: min(map(_rank, group)), default=None)
+        return max(found, key=lambda group: min(map(rank, group)), default=None)
 
 
 def describe(*, models: Iterable[str], method: str, init: str, masks: int = 0) -> str:
@@ -121,7 +121,8 @@ def _alike(a: FinishedRun, b: FinishedRun, setting: str) -> bool:
     return all(_value(a, name) == _value(b, name) for name in names)
 
 
-def _rank(run: FinishedRun) -> tuple:
+def rank(run: FinishedRun) -> tuple:
+    """Return what makes one of several fitting runs the better one: compare these."""
     own = MODEL_DATA[run.setting("model")][0] == run.setting("dataset").removeprefix("tfds:")
     preset = run.setting("preset")
     order = PRESETS.index(preset) if preset in PRESETS else len(PRESETS)

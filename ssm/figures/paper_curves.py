@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ssm.figures import words
-from ssm.figures.choose import CNNS, FEEDFORWARD, INITS, Missing, Shelf, describe
+from ssm.figures.choose import CNNS, FEEDFORWARD, INITS, Missing, Shelf, describe, rank
 from ssm.figures.curves import Finals, Line, Panel, draw_curves, draw_finals
 from ssm.figures.style import LOOKS
 from ssm.finished import FinishedRun
@@ -217,13 +217,16 @@ def _series(label: str, runs: Sequence[FinishedRun | None], figure: str) -> Fina
 
 
 def by_init(shelf: Shelf, model: str, method: str, *, masks: int = 0) -> dict[str, FinishedRun]:
-    """Return the runs that stand for a model and method, by initialisation as Supermasks call it."""
+    """Return the runs that stand for a model and method, by initialisation as Supermasks call it; of one data set."""
     found = {}
     for init in INITS:
         own = "elu" if (method, init) == ("baseline", "elus") else init
         if run := shelf.best(model=model, method=method, init=own, masks=masks):
             found[init] = run
-    return found
+    if not found:
+        return {}
+    data = max(found.values(), key=rank).setting("dataset")
+    return {init: run for init, run in found.items() if run.setting("dataset") == data}
 
 
 def init_panel(figure: str, title: str, runs: dict[str, FinishedRun]) -> Panel:

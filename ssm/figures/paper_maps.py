@@ -76,34 +76,27 @@ def bin_mask_comparison(shelf: Shelf) -> Drawn:
         remaining = words.percent(float(np.mean(mask != 0)))
         found = hidden_inputs(mask), hidden_inputs(mask, most=most), words.percent(always_hidden(mask)), remaining
         ours.append([str(value) for value in found])
-    theirs = [
-        [
-            f"{one['hidden_inputs']}",
-            f"{one['almost_hidden_inputs']}",
-            f"{one['always_hidden']:.2f} %",
-            f"{one['first_remaining']} %",
-        ]
-        for one in (PAPER[method] for method in ("binary", "signed"))
-    ]
     table = [
-        ["first layer", "binary", "paper's", "signed", "paper's"],
-        *zip(
-            (
-                f"inputs hidden in all {count} runs",
-                f"inputs of which at most {most} weights remain in all runs together",
-                f"weights hidden in all {count} runs",
-                "remaining weights",
-            ),
-            ours[0],
-            theirs[0],
-            ours[1],
-            theirs[1],
-            strict=True,
-        ),
+        [
+            "first layer",
+            f"inputs hidden in all {count} runs",
+            f"inputs of which at most {most} weights remain in all runs together",
+            f"weights hidden in all {count} runs",
+            "remaining weights",
+        ]
     ]
+    comparable = all(run.setting("dataset").removeprefix("tfds:") == "mnist" for run in runs)
+    for method, own in zip(("binary", "signed"), ours, strict=True):
+        table.append([method, *own])
+        if comparable:
+            printed = PAPER[method]
+            counts = [f"{printed[key]}" for key in ("hidden_inputs", "almost_hidden_inputs")]
+            table.append(["paper's", *counts, f"{printed['always_hidden']:.2f} %", f"{printed['first_remaining']} %"])
+    table = [list(row) for row in zip(*table, strict=True)]
+    beside = f"; the paper's counts: {PAPER_RUNS} runs, second row at most {PAPER_MOST}" if comparable else ""
     title = (
         f"FCN: sums of absolute masks of the first layer, binary and signed Supermask, ELUS\n"
-        f"{words.about(runs, [count])}; the paper's counts: {PAPER_RUNS} runs, second row at most {PAPER_MOST}"
+        f"{words.about(runs, [count])}{beside}"
     )
     return Drawn(draw_sums(maps, runs=count, table=table, title=title), runs)
 

@@ -21,8 +21,10 @@ def render(run: FinishedRun, paper_rows: Sequence[Mapping[str, Any]], *, artifac
     paper_rows: as `ssm.tables.read_paper` reads them.  artifact: bytes of an exported net of the run, if there is one.
 
     Raises:
-        UserError: for a damaged file of the run.
+        UserError: for a damaged file of the run, or one of which all seeds failed.
     """
+    if not run.seeds:
+        raise UserError(f"{run.folder}: every seed of it was set aside, there is nothing to show")
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
@@ -33,7 +35,7 @@ def render(run: FinishedRun, paper_rows: Sequence[Mapping[str, Any]], *, artifac
     init = words.INITS.get(run.setting("init"), run.setting("init"))
     values: dict[str, Any] = {
         "name": run.name,
-        "title": f"{model}, {words.METHODS[run.setting('method')]}, {init}",
+        "title": f"{model}, {words.METHODS.get(run.setting('method'), run.setting('method'))}, {init}",
         "about": words.about([run]),
         "weights": summary["weights"],
         "source": summary["source"],

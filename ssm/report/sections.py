@@ -22,13 +22,16 @@ from ssm.analysis import (
     sizes,
     total,
 )
+from ssm.artifact import Artifact
+from ssm.errors import UserError
 from ssm.figures.words import ordered, percent
 from ssm.files import plain
 from ssm.finished import FinishedRun
-from ssm.graph import architecture, graph, kernel_shapes
+from ssm.graph import Architecture, architecture, graph, kernel_shapes, value_shapes
 from ssm.images import image_facts
 from ssm.statistics import interval
 from ssm.tables import compare, paper_row
+from ssm.valuefile import load_values, value_path
 
 Masks = Mapping[str, Int8[np.ndarray, "seeds ..."]]
 
@@ -143,12 +146,18 @@ def dead_table(run: FinishedRun, masks: Masks) -> Table | None:
 
     None where the layers are not those of the net that the run's configuration names.
     """
-    inputs, class_names = image_facts(run)
-    net = architecture(run.config, inputs, len(class_names))
+    try:
+        inputs, class_names = image_facts(run)
+    except UserError:  # an older run of a data set of the user's
+        return None
+    net = architecture(run.setting, inputs, len(class_names))
     if set(masks) != set(kernel_shapes(graph(net), inputs)):
         return None
     count = len(next(iter(masks.values())))
-    flows = [flow({layer: mask[seed] for layer, mask in masks.items()}, net) for seed in range(count)]
+    flows = []
+    for place, seed in enumerate(run.mask_seeds):
+        own = {layer: mask[place] for layer, mask in masks.items()}
+        flows.append(flow(own, net, offsets=_offsets(run, seed, net)))
     of_inputs = math.prod(inputs) if graph(net)[1].op == "flatten" else inputs[-1]
     rows = [["inputs", f"{np.mean([one.dead_inputs for one in flows]):.1f}", f"{of_inputs}", ""]]
     for layer in ordered(masks):
@@ -157,6 +166,14 @@ def dead_table(run: FinishedRun, masks: Masks) -> Table | None:
         rows.append([layer, f"{dead:.1f}", f"{masks[layer].shape[-1]}", f"{cut} of {count}" if cut else ""])
     head = ["layer", "dead inputs or units", "of", "seeds in which the layer has no path"]
     return Table(head, rows, ["Dead: no path of weights from the images, or none to a logit; means over the seeds."])
+
+
+def _offsets(run: FinishedRun, seed: int, net: Architecture) -> dict[str, np.ndarray]:
+    """Return where a seed's batch normalisations have offsets."""
+    if not value_shapes(net):
+        return {}
+    norms = Artifact(layers={}, values=load_values(value_path(run.folder, seed)), architecture=net).norms()
+    return {name: np.asarray(norm.offset) != 0 for name, norm in norms.items()}
 
 
 def size_table(masks: Masks, *, artifact: int | None = None) -> Table:

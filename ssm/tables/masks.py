@@ -5,7 +5,7 @@ from typing import Any
 
 from ssm.finished import FinishedRun
 from ssm.tables import cells
-from ssm.tables.paper import Record
+from ssm.tables.paper import WITHOUT_ROW, Record, dataset
 from ssm.tables.table import Column, Table, plain
 
 PAPER_RUNS, PAPER_MOST = 50, 100
@@ -24,7 +24,7 @@ def first_masks(runs: Mapping[str, Mapping[str, Any]]) -> Table:
         theirs = {f"paper_{key}": value for key, value in printed.items()}
         found = [_counted(name, run) for name, run in runs.items() if _fits(run, method)]
         found.sort(key=lambda record: -record["runs"])
-        blank = {"method": method, "status": "not run", "runs": None, "failed": 0}
+        blank = {"method": method, "status": "not run", "runs": None, "failed": 0, "epochs": None, "paper_epochs": 100}
         records += [blank | theirs | one for one in found] or [blank | theirs]
     return Table(
         name="masks",
@@ -32,6 +32,7 @@ def first_masks(runs: Mapping[str, Mapping[str, Any]]) -> Table:
         columns=[
             plain("method", "method"),
             plain("preset", "preset"),
+            Column("epochs", cells.epochs),
             Column("runs", cells.runs),
             *_beside("inputs hidden in all", "hidden_inputs", "{:.0f}"),
             *_beside("inputs with at most 2 weights a run", "almost_hidden_inputs", "{:.0f}"),
@@ -49,10 +50,11 @@ def first_masks(runs: Mapping[str, Mapping[str, Any]]) -> Table:
 
 
 def _fits(run: Mapping[str, Any], method: str) -> bool:
+    """Say whether a run is about the net of the paper's figure: MNIST, ELUS, constants, of the usual width."""
     finished: FinishedRun | None = run.get("finished")
-    named = (run["model"], run["method"], run["init"], run["dataset"]) == ("fcn", method, "elus", "mnist")
-    usual = run.get("score_scale", "xavier") == "xavier" and run["preset"] in ("default", "paper")
-    return named and usual and finished is not None and finished.has_masks
+    named = (run["model"], run["method"], run["init"], dataset(run)) == ("fcn", method, "elus", "mnist")
+    usual = (run["width"], run["score_scale"], run["weight_distribution"]) == (1, "xavier", "signed_constant")
+    return named and usual and run["preset"] not in WITHOUT_ROW and finished is not None and finished.has_masks
 
 
 def _counted(name: str, run: Mapping[str, Any]) -> Record:
@@ -63,6 +65,7 @@ def _counted(name: str, run: Mapping[str, Any]) -> Record:
     return {
         "status": "run",
         "preset": run["preset"],
+        "epochs": run["epochs"],
         "runs": seeds,
         "hidden_inputs": hidden_inputs(mask),
         "almost_hidden_inputs": hidden_inputs(mask, most=round(seeds * PAPER_MOST / PAPER_RUNS)),

@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Mapping
-from functools import cache
 
+from ssm.graph import Architecture, graph, kernel_shapes
 from ssm.presets import DATA_CLASSES, MODEL_DATA, recipe
 from ssm.tables import cells
 from ssm.tables.paper import Record
@@ -23,23 +23,13 @@ _COUNTED: Mapping[str, Record] = {
 _IMAGES = {"mnist": (28, 28, 1), "cifar10": (32, 32, 3), "cifar100": (32, 32, 3)}
 
 
-@cache
 def layer_shapes(model: str, *, method: str = "signed", width: float = 1.0) -> Shapes:
-    """Return the shapes of a net's kernels as the preset `paper` makes it, without computing anything."""
-    import jax  # which other tables need not wait for
-    import jax.numpy as jnp
-
-    from ssm.models import MODELS, RESNETS
-    from ssm.trees import flatten
-
+    """Return the shapes of a net's kernels as the preset `paper` makes it."""
     data = MODEL_DATA[model][0]
     values = recipe(model, method, "paper", data)
-    options = {"projections": values["projections"]} if model in RESNETS else {}
-    net = MODELS[model](classes=DATA_CLASSES[data], width=width, **options)
-    variables = jax.eval_shape(net.init, jax.random.key(0), jnp.zeros((1, *_IMAGES[data])))
-    return {
-        "/".join(path[:-1]): leaf.shape for path, leaf in flatten(variables["params"]).items() if path[-1] == "kernel"
-    }
+    options = {name: values[name] for name in ("projections", "batch_norm")}
+    net = Architecture(model=model, inputs=_IMAGES[data], classes=DATA_CLASSES[data], width=width, **options)
+    return kernel_shapes(graph(net), net.inputs)
 
 
 def hidden_at_first(model: str) -> float | None:

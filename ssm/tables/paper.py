@@ -16,9 +16,9 @@ _USUAL: Record = {"width": 1.0, "batch_norm": "none", "projections": 1, "score_s
 SETTINGS = (*_USUAL, "weight_distribution")
 """What decides which of the paper's rows a run is about, beside model, method, init and data set."""
 # Other data sets beside which a row is shown all the same, never compared.
-_STAND_INS = {"mnist5k": "mnist"}
+STAND_INS = {"mnist5k": "mnist"}
 # Recipes of their own, for which the paper prints no row.
-_WITHOUT_ROW = ("sinn1", "sinn2")
+WITHOUT_ROW = ("sinn1", "sinn2")
 
 _SECTIONS = ("weights", "sinn", "hyperparameters", "architectures", "literature_cifar10", "supermask_literature")
 
@@ -63,11 +63,11 @@ def paper_row(summary: Mapping[str, Any], rows: Sequence[Record]) -> Record | No
     It has the run's model, width, projection blocks, batch normalisation, method, and scales of weights and scores, and
     its data set, or that for which the run's stands in: then the figures are not comparable.
     """
-    if summary["preset"] in _WITHOUT_ROW:
+    if summary["preset"] in WITHOUT_ROW:
         return None
     data = dataset(summary)
     wanted = identity({**summary, "method": METHODS.get(summary["method"], summary["method"])})
-    wanted["dataset"] = _STAND_INS.get(data, data)
+    wanted["dataset"] = STAND_INS.get(data, data)
     return next((row for row in rows if identity(row) == wanted), None)
 
 
