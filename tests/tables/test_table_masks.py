@@ -18,8 +18,8 @@ def test_counts_by_hand(tmp_path):
     put(tmp_path / "baseline", method="baseline", config={}, **values)
     table = first_masks(find_runs([tmp_path]))
     assert table.cells() == [
-        ["signed", "default", "2", "782", "284", "783", "364", "100.00", "54.11", "0.00", "2.80", "signed"],
-        ["binary", "", "not run", "", "144", "", "260", "", "43.63", "", "2.80", ""],
+        ["signed", "default", "100", "2", "782", "284", "783", "364", "100.00", "54.11", "0.00", "2.80", "signed"],
+        ["binary", "", "", "not run", "", "144", "", "260", "", "43.63", "", "2.80", ""],
     ]
     record = table.records[0]
     assert record["always_hidden"] == 100 * (784 * 300 - 4) / (784 * 300)
