@@ -19,7 +19,8 @@ from scipy.special import softmax
 from ssm.errors import UserError
 from ssm.graph import Node
 
-SPARSE_BELOW = 0.05  # density up to which a sparse product is faster than a dense one (benchmarks/inference.py)
+# Densities up to which a sparse product is the faster one, of one image and of many (inference.py --densities).
+SPARSE_BELOW, SPARSE_BATCH_BELOW = 0.05, 0.12
 BLOCK_BYTES = 32 << 20  # of patches that a convolution makes at once
 
 Matrix = Float32[np.ndarray, "inputs outputs"]
@@ -59,7 +60,7 @@ class Runtime:
     """A net made ready for inference: its operations, and its kernels as they are multiplied.
 
     `kernels` are the effective weights by layer, float32 [in, out] or [height, width, in, out]; `norms` the batch
-    normalisations.  Dense layers of less than `SPARSE_BELOW` density are kept as sparse matrices.
+    normalisations.  Dense layers of which little is left are kept as sparse matrices.
     Raises UserError where an operation lacks its kernel.
     """
 
@@ -154,9 +155,13 @@ def _batch_first(value: np.ndarray) -> np.ndarray:
 def _dense(kernel: Matrix) -> Callable[[np.ndarray], np.ndarray]:
     """Return the product of a kernel's transpose with [inputs, batch], or a vector [inputs]."""
     matrix = np.ascontiguousarray(kernel.T, np.float32)
-    if np.count_nonzero(matrix) > SPARSE_BELOW * matrix.size:
+    kept = np.count_nonzero(matrix)
+    if kept > SPARSE_BATCH_BELOW * matrix.size:
         return matrix.dot
-    return csr_array(matrix).__matmul__
+    sparse = csr_array(matrix)
+    if kept <= SPARSE_BELOW * matrix.size:
+        return sparse.__matmul__
+    return lambda x: matrix @ x if x.ndim == 1 else sparse @ x
 
 
 def _conv(x: np.ndarray, kernel: np.ndarray, stride: int) -> np.ndarray:

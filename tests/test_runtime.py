@@ -43,10 +43,11 @@ def test_a_dense_net_by_hand():
     assert run.activations(images)["Dense_1"].shape == (2, 1)
 
 
-@pytest.mark.parametrize("sparse", [0, 2])  # no layer sparse, or every one
+@pytest.mark.parametrize("sparse", [(0, 0), (0, 2), (2, 2)])  # no layer sparse, those of a batch, or every one
 @pytest.mark.parametrize(("model", "options"), [("fcn", {}), ("conv2", {}), ("resnet20", {"batch_norm": "affine"})])
 def test_the_flax_module_computes_the_same(model, options, sparse, monkeypatch):
-    monkeypatch.setattr(runtime, "SPARSE_BELOW", sparse)
+    monkeypatch.setattr(runtime, "SPARSE_BELOW", sparse[0])
+    monkeypatch.setattr(runtime, "SPARSE_BATCH_BELOW", sparse[1])
     monkeypatch.setattr(runtime, "BLOCK_BYTES", 1)  # one image after another
     net = Architecture(model=model, inputs=(12, 10, 3), classes=4, width=0.25, **options)
     module = MODELS[model](classes=4, width=0.25, **options)

@@ -11,6 +11,9 @@ from functools import partial
 from pathlib import Path
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+# The FCN's first layer, whole and compacted, and Conv2's, compacted.
+LAYERS = ((784, 300), (469, 92), (4422, 82))
+DENSITIES = (0.01, 0.02, 0.05, 0.1, 0.2)
 XLA = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
 
@@ -24,6 +27,8 @@ class Options:
     """Images at once."""
     rounds: int = 7
     """How often each way is timed."""
+    densities: bool = False
+    """Time single layers of several densities, dense and csr, instead: where the constants of ssm.runtime come from."""
 
 
 def alone() -> None:
@@ -49,6 +54,9 @@ def main(options: Options) -> None:
 
     if options.rounds < 1 or not options.batches or min(options.batches) < 1:
         raise UserError("--rounds and --batches: give 1 or more")
+    if options.densities:
+        print_densities(options)
+        return
     artifact = load(options.net)
     inputs = artifact.runtime().inputs
     ways = ways_of(artifact)
@@ -75,6 +83,33 @@ def main(options: Options) -> None:
             cells.append(f"{1e6 * table[name]['median']:,.1f} ({1e6 * table[name]['minimum']:,.1f})")
             cells.append(f"{table['NumPy, dense']['median'] / table[name]['median']:.2f}")
         print(f"| {name} | " + " | ".join(cells) + " |")
+
+
+def print_densities(options: Options) -> None:
+    """Print how long the product of one dense layer takes, dense and as csr, by its density."""
+    import numpy as np
+    from scipy.sparse import csr_array
+    from turns import by_turns
+
+    from ssm.devices import environment
+
+    print(f"{environment()['processor']}, one thread; microseconds a product, median of the rounds: dense, csr\n")
+    print("| layer | density % | " + " | ".join(f"batch {batch}" for batch in options.batches) + " |")
+    print("|---|---|" + "---|" * len(options.batches))
+    rng = np.random.default_rng(0)
+    for inputs, outputs in LAYERS:
+        for density in DENSITIES:
+            dense = rng.choice([-1, 1], (outputs, inputs)) * (rng.random((outputs, inputs)) < density)
+            dense = dense.astype(np.float32)
+            rows, cells = csr_array(dense), []
+            for batch in options.batches:
+                x = rng.normal(size=(inputs, batch)[: 1 if batch == 1 else 2]).astype(np.float32)
+                ways = {"dense": dense.dot, "csr": rows.__matmul__}
+                counts = {name: _calls(way, x) for name, way in ways.items()}
+                ready = {name: (partial(_repeat, way, x, counts[name]), counts[name]) for name, way in ways.items()}
+                times = by_turns(ready, options.rounds)
+                cells.append(", ".join(f"{1e6 * times[name]['median']:,.1f}" for name in ways))
+            print(f"| {inputs} x {outputs} | {100 * density:g} | " + " | ".join(cells) + " |", flush=True)
 
 
 def _repeat(way, images, count: int, number: int) -> None:
@@ -123,11 +158,12 @@ def ways_of(artifact) -> dict:
 
     def whole():
         """Return the runtime of all units, every layer dense."""
-        before, runtime.SPARSE_BELOW = runtime.SPARSE_BELOW, 0.0
+        before = runtime.SPARSE_BELOW, runtime.SPARSE_BATCH_BELOW
+        runtime.SPARSE_BELOW = runtime.SPARSE_BATCH_BELOW = 0.0
         try:
             return Runtime(graph(net), dense, artifact.norms(), inputs=net.inputs)
         finally:
-            runtime.SPARSE_BELOW = before
+            runtime.SPARSE_BELOW, runtime.SPARSE_BATCH_BELOW = before
 
     own, variables = artifact.module, artifact.variables
     compiled = jax.jit(lambda images: own.apply(variables, images))
