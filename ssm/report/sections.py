@@ -30,7 +30,7 @@ from ssm.finished import FinishedRun
 from ssm.graph import Architecture, architecture, graph, kernel_shapes, value_shapes
 from ssm.images import image_facts
 from ssm.statistics import interval
-from ssm.tables import compare, paper_row
+from ssm.tables.final import final
 from ssm.valuefile import load_values, value_path
 
 Masks = Mapping[str, Int8[np.ndarray, "seeds ..."]]
@@ -46,39 +46,10 @@ class Table(NamedTuple):
 
 def result_table(summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> Table:
     """Return a run's figures beside the paper's row; `summary` as `ssm.tables.with_config` gives it."""
-    listed = [dict(row) for row in rows]
-    record, row = compare(summary, listed), paper_row(summary, listed)
-    paper = "paper" if row is None else f"paper ({row.get('runs', '?')} runs, {row.get('dataset', '?')})"
-    found = []
-    for figure, name in (("accuracy", "test accuracy (%)"), ("remaining", "remaining weights (%)")):
-        difference, p = record[f"{figure}_difference"], record[f"{figure}_p"]
-        found.append(
-            [
-                name,
-                _figure(record, figure),
-                _figure(record, f"paper_{figure}"),
-                "" if difference is None else f"{difference:+.2f}".replace("-", "−"),  # noqa: RUF001
-                "" if p is None else "<0.001" if p < 0.001 else f"{p:.3f}",
-            ]
-        )
-    seconds = [record[key] for key in ("seconds", "paper_seconds")]
-    found.append(["seconds per epoch and seed", *("" if s is None else f"{s:.3g}" for s in seconds), "", ""])
-    notes = ["Mean [5 %, 95 % quantile] over the seeds; seconds: the median, the paper's on its authors' single GPU."]
-    if row is None:
-        notes.append("The paper has no row for this configuration.")
-    elif row.get("dataset") != summary["dataset"].removeprefix("tfds:"):
-        notes.append(f"The paper's row is about {row.get('dataset')}: its figures are not comparable to these.")
-    elif any(record[f"{figure}_p"] is not None for figure in ("accuracy", "remaining")):
-        notes.append("p: Welch's t-test; the paper's spread is an estimate from its printed quantiles.")
-    for entry in summary["failed"]:
-        reason = entry.get("reason") or "it turned non-finite"
-        notes.append(f"Seed {entry['seed']} was set aside in epoch {entry['epoch']} and is left out: {reason}.")
-    return Table(["", "this run", paper, "difference", "p"], found, notes)
-
-
-def _figure(record: Mapping[str, Any], figure: str) -> str:
-    mean, q05, q95 = (record[f"{figure}_{key}"] for key in ("mean", "q05", "q95"))
-    return "" if mean is None else _interval(mean, q05, q95)
+    found = final(summary, [dict(row) for row in rows])
+    shown = [[*cells[:3], cells[3].replace("-", "−"), cells[4]] for cells in found.rows]  # noqa: RUF001
+    notes = ["Seconds are the median, the paper's on its authors' single GPU.", *found.notes]
+    return Table(found.head, shown, notes)
 
 
 def _interval(mean: float, q05: float | None, q95: float | None) -> str:
