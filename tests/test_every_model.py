@@ -78,8 +78,8 @@ def cases():
     for model in MODEL_DATA:
         for method in METHODS:
             options = {"form": "columns" if model in LARGE else "auto"} if method == "signed" else NARROW
-            # Conv6 and Conv8 are more of Conv4's blocks.
-            slow = model in (*DEEP, "conv6", "conv8") or (model in LARGE and method != "signed")
+            # Conv4, Conv6 and Conv8 are more of Conv2's blocks.
+            slow = model in (*DEEP, "conv4", "conv6", "conv8") or (model in LARGE and method != "signed")
             yield pytest.param(model, method, options, marks=[pytest.mark.slow] if slow else [])
 
 

@@ -18,7 +18,14 @@ from ssm.trees import flatten, unflatten
 from tests.golden_cases import CASES, CONVOLUTIONAL, identify, inputs, net, paths, score_bound, summary
 
 SLOW = ("resnet20x1.5", "resnet20x3", "resnet56", "resnet110")  # to compile
-SLOW += ("conv6-masked", "conv8-masked", "conv4-baseline", "conv6-baseline", "conv8-baseline")  # as the smaller ones
+SLOW += (
+    "conv4-masked-auto",
+    "conv6-masked",
+    "conv8-masked",
+    "conv4-baseline",
+    "conv6-baseline",
+    "conv8-baseline",
+)  # as the smaller ones
 SLOW += ("resnet20-baseline-auto", "resnet20-masked-auto")  # beside their plain form
 # On a CPU, `auto` is `columns` in the first layer and `winograd` in the others.
 OTHERS = {

@@ -99,6 +99,7 @@ def resnet(pictures):
     return make_trainer(settings, pictures, devices=jax.devices()[:1], form="columns", resumable=True)
 
 
+@pytest.mark.slow  # a whole ResNet; what is stored is one tree, whatever is in it
 def test_batch_statistics_and_offsets_are_stored_too(resnet):
     program, members = resnet.program, [(resnet.config, seed) for seed in (1, 2)]
     fresh = program.start(program.place(beginning(members)))
