@@ -8,7 +8,7 @@ import tyro
 
 from ssm.artifact import Artifact
 from ssm.errors import UserError
-from ssm.files import write_atomic
+from ssm.files import save
 from ssm.finished import read_finished
 from ssm.program import run_program
 from ssm.tables import aligned
@@ -51,10 +51,7 @@ def main(options: Options) -> None:
         from ssm.artifact.interop import to_onnx, to_safetensors
 
         data = to_onnx(artifact, compacted=options.compact) if suffix == ".onnx" else to_safetensors(artifact)
-        try:
-            write_atomic(options.out, data)
-        except OSError as error:
-            raise UserError(f"{options.out} cannot be written: {error.strerror or error}") from error
+        save(options.out, data)
         size = len(data)
     print("\n".join(_said(artifact, options.out, size)))
     if options.compact:

@@ -7,7 +7,7 @@ from pathlib import Path
 import tyro
 
 from ssm.errors import UserError
-from ssm.files import write_atomic
+from ssm.files import save
 from ssm.finished import FinishedRun, read_finished
 from ssm.newest import newest_masked
 from ssm.program import run_program
@@ -43,10 +43,7 @@ def main(options: Options) -> None:
     from ssm.report import render
 
     page = render(run, rows, artifact=_exported(run) if run.has_masks else None)
-    try:
-        write_atomic(options.out, page)
-    except OSError as error:
-        raise UserError(f"{options.out} cannot be written: {error.strerror or error}") from error
+    save(options.out, page)
     print(f"{options.out}: {len(page.encode()):,} bytes, of {run.name}")
 
 

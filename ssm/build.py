@@ -15,6 +15,7 @@ from ssm import initializers, learners, products, thresholds
 from ssm.config import Config
 from ssm.convolution import Form, conv_general_dilated
 from ssm.data.standardize import statistics
+from ssm.graph import Architecture
 from ssm.initializers import Initializer
 from ssm.models import MODELS, RESNETS
 from ssm.presets import ELUS_FACTOR
@@ -58,18 +59,7 @@ def build(config: Config, *, classes: int = 10, form: Form = "auto") -> Supermas
 
     `form` forces a form of the convolutions (`ssm.convolution`): they differ in speed, and in rounding alone.
     """
-    options: dict[str, Any] = {}
-    if config.model in RESNETS:
-        options = {name: getattr(config, name) for name in ("projections", "batch_norm", "stem_affine")}
-    module = network(
-        config.model,
-        classes,
-        precision=config.precision,
-        form=form,
-        width=config.width,
-        kernel_init=kernel_init(config),
-        **options,
-    )
+    module = network(config, classes, precision=config.precision, form=form, kernel_init=kernel_init(config))
     return Supermask(
         module,
         learner=learners.LEARNERS[config.method],
@@ -79,11 +69,16 @@ def build(config: Config, *, classes: int = 10, form: Form = "auto") -> Supermas
     )
 
 
-def network(model: str, classes: int, *, precision: str, form: Form = "auto", **options: Any) -> nn.Module:
-    """Return one of the paper's networks with the products and convolutions of a precision; `options` are its own."""
+def network(
+    net: Config | Architecture, classes: int, *, precision: str, form: Form = "auto", **options: Any
+) -> nn.Module:
+    """Return the network that `net` names, with the products and convolutions of a precision; `options` are Flax's."""
     rounds = precision == "bfloat16"
-    return MODELS[model](
+    if net.model in RESNETS:
+        options |= {name: getattr(net, name) for name in ("projections", "batch_norm", "stem_affine")}
+    return MODELS[net.model](
         classes=classes,
+        width=net.width,
         dot_general=products.bfloat16_dot_general if rounds else None,
         conv_general_dilated=partial(conv_general_dilated, form=form, bfloat16=rounds),
         **options,

@@ -64,6 +64,18 @@ def write_atomic(path: str | os.PathLike[str], *parts: bytes | memoryview | str)
         raise
 
 
+def save(path: str | os.PathLike[str], *parts: bytes | memoryview | str) -> None:
+    """Write a file that the user has named, as `write_atomic` does.
+
+    Raises:
+        UserError: naming the file, if it cannot be written.
+    """
+    try:
+        write_atomic(path, *parts)
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
 def write_json(path: str | os.PathLike[str], value: object) -> None:
     """Write a value as indented JSON, atomically, keys in their order, numbers that are not finite as null.
 

@@ -169,3 +169,14 @@ def _read_curve(path: Path) -> list[Row]:
         raise UserError(f"{path} is damaged: not the curve of a run ({error})") from error
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def spans(seeds: Sequence[int]) -> str:
+    """Return whole numbers in short: "0 to 49, 60"."""
+    runs: list[list[int]] = []
+    for seed in sorted(seeds):
+        if runs and seed == runs[-1][1] + 1:
+            runs[-1][1] = seed
+        else:
+            runs.append([seed, seed])
+    return ", ".join(f"{first} to {last}" if last > first else f"{first}" for first, last in runs)

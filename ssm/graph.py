@@ -19,6 +19,7 @@ Shape: TypeAlias = tuple[int, ...]
 PAIRS = {"conv2": (64,), "conv4": (64, 128), "conv6": (64, 128, 256), "conv8": (64, 128, 256, 512)}
 HIDDEN = {"fcn": (300, 100), **dict.fromkeys(PAIRS, (256, 256))}
 FILTERS = (16, 32, 64)
+EPSILON = 1e-3  # of batch normalisation
 MOST_NUMBERS = 1 << 24  # of one image
 NORMS = ("none", "frozen", "statistics", "affine")
 

@@ -46,7 +46,7 @@ def liveness(
             case "input":
                 active[node.name] = np.ones(inputs[-1], bool)
             case "dense" | "conv":
-                active[node.name] = _links(kernels[node.name])[before[0]].any(axis=0)
+                active[node.name] = links(kernels[node.name])[before[0]].any(axis=0)
             case "flatten":
                 size = _flat_inputs(node, nodes, kernels) or int(np.prod(inputs))
                 active[node.name] = np.resize(before[0], size)
@@ -62,7 +62,7 @@ def liveness(
         own = needed[node.name]
         for name in node.inputs:
             if node.op in ("dense", "conv"):
-                needed[name] |= _links(kernels[node.name])[:, own].any(axis=1)
+                needed[name] |= links(kernels[node.name])[:, own].any(axis=1)
             elif node.op == "flatten":
                 needed[name] |= own.reshape(-1, len(needed[name])).any(axis=0)
             else:
@@ -70,7 +70,7 @@ def liveness(
     return {node.name: Liveness(active[node.name], needed[node.name]) for node in nodes}
 
 
-def _links(kernel: np.ndarray) -> Bool[np.ndarray, "inputs outputs"]:
+def links(kernel: Shaped[np.ndarray, "*window inputs outputs"]) -> Bool[np.ndarray, "inputs outputs"]:
     """Return which inputs have a weight to which outputs, at any place of the window."""
     return (kernel != 0).reshape(-1, *kernel.shape[-2:]).any(axis=0)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from made_runs import LAYERS, make_run
 
-from ssm.finished import read_finished
+from ssm.finished import read_finished, spans
 from ssm.report import render, sections
 from ssm.tables import read_paper, with_config
 
@@ -176,7 +176,7 @@ def test_the_result_stands_beside_the_papers_row(tmp_path, paper):
 
 
 def test_seeds_in_short_and_in_columns():
-    assert sections.spans([0, 1, 2, 60, 4]) == "0 to 2, 4, 60"
+    assert spans([0, 1, 2, 60, 4]) == "0 to 2, 4, 60"
     values = {str(seed): 0.5 for seed in range(14)}
     table = sections.seeds_table({"test_accuracy": {"values": values}, "remaining_weights": {"values": values}})
     assert len(table.head) == 9

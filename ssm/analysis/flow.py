@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Bool, Shaped
 
 from ssm.graph import Architecture, graph
-from ssm.liveness import liveness
+from ssm.liveness import links, liveness
 
 
 class Flow(NamedTuple):
@@ -44,9 +44,9 @@ def flow(
     inputs = found[first.name if first.op == "flatten" else "input"].live
     layers = [node for node in nodes if node.op in ("dense", "conv")]
     dead = {node.name: int(np.count_nonzero(~found[node.name].live)) for node in layers}
-    pathless = []
-    for node in layers:
-        sources, targets = found[node.inputs[0]].active, found[node.name].needed
-        if not (masks[node.name] != 0).any(axis=tuple(range(masks[node.name].ndim - 2)))[sources][:, targets].any():
-            pathless.append(node.name)
-    return Flow(int(np.count_nonzero(~inputs)), dead, tuple(pathless))
+    pathless = tuple(
+        node.name
+        for node in layers
+        if not links(masks[node.name])[found[node.inputs[0]].active][:, found[node.name].needed].any()
+    )
+    return Flow(int(np.count_nonzero(~inputs)), dead, pathless)

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool, Float
 
+from ssm.runtime import elu
+
 Matrix = Float[np.ndarray, "inputs outputs"]
 Vector = Float[np.ndarray, " units"]
 
@@ -29,7 +31,7 @@ def contributions(kernels: Sequence[Matrix], image: Vector, *, output: int) -> l
         # Exactly 0 where nothing can be: a sum of many numbers is rounded otherwise in a matrix than in a vector.
         falls = (values != 0) & leads
         found.append(np.where(falls, _logit(whole, rest, output) - _logit(without, rest, output), 0))
-        values = _elu(whole)
+        values = elu(whole)
     return found
 
 
@@ -54,9 +56,5 @@ def _leads(kernels: Sequence[Matrix], output: int) -> list[Bool[np.ndarray, " un
 def _logit(before: np.ndarray, kernels: Sequence[Matrix], output: int) -> np.ndarray:
     """Return a logit from what a layer makes before its ELU, [units] or [n, units], and the layers after it."""
     for kernel in kernels:
-        before = _elu(before) @ kernel
+        before = elu(before) @ kernel
     return before[..., output]
-
-
-def _elu(x: np.ndarray) -> np.ndarray:
-    return np.where(x > 0, x, np.expm1(np.minimum(x, 0)))

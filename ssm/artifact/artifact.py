@@ -15,8 +15,8 @@ import numpy as np
 from jaxtyping import Float32, Int8
 
 from ssm.errors import UserError
-from ssm.files import write_atomic
-from ssm.graph import Architecture, graph, norms
+from ssm.files import save
+from ssm.graph import EPSILON, Architecture, graph, norms
 
 if TYPE_CHECKING:
     from flax import linen as nn
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from ssm.artifact.compaction import Compact
     from ssm.runtime import Norm, Runtime
-
-EPSILON = 1e-3  # of batch normalisation, as in ssm.models.resnet
 
 
 class Layer(NamedTuple):
@@ -71,10 +69,7 @@ class Artifact:
         from ssm.artifact.form import to_bytes
 
         data = to_bytes(self)
-        try:
-            write_atomic(path, data)
-        except OSError as error:
-            raise UserError(f"{path} cannot be written: {error.strerror or error}") from error
+        save(path, data)
         return len(data)
 
     def to_numpy(self) -> dict[str, Int8[np.ndarray, "..."]]:

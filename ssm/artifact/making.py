@@ -10,7 +10,7 @@ from ssm.artifact.artifact import Artifact, Layer, digest
 from ssm.artifact.modules import initial_frozen
 from ssm.errors import UserError
 from ssm.files import plain
-from ssm.finished import FinishedRun
+from ssm.finished import FinishedRun, spans
 from ssm.graph import architecture, value_shapes
 from ssm.images import image_facts
 from ssm.initial import config_of
@@ -30,7 +30,7 @@ def from_run(run: FinishedRun, seed: int) -> Artifact:
     if run.setting("method") == "baseline":
         raise UserError(f"{run.folder} is a baseline: there is no mask, and a run keeps no trained weights")
     if seed not in run.seeds:
-        raise UserError(f"{run.folder} has no finished seed {seed}; it has {_ranges(run.seeds)}")
+        raise UserError(f"{run.folder} has no finished seed {seed}; it has {spans(run.seeds) or 'none'}")
     masks = {layer: mask[0] for layer, mask in run.masks([seed]).items()}
     inputs, class_names = image_facts(run)
     net = architecture(run.setting, inputs, len(class_names))
@@ -127,10 +127,3 @@ def _values(run: FinishedRun, seed: int, wanted: Mapping[str, tuple[int, ...]]) 
     if {name: value.shape for name, value in found.items()} != dict(wanted):
         raise UserError(f"{run.folder}: the batch normalisation of seed {seed} is not that of its net")
     return {name: found[name] for name in wanted}
-
-
-def _ranges(seeds: Sequence[int]) -> str:
-    """Return ascending numbers as text, 0 to 49 instead of all."""
-    if seeds and list(seeds) == list(range(seeds[0], seeds[-1] + 1)) and len(seeds) > 2:
-        return f"{seeds[0]} to {seeds[-1]}"
-    return ", ".join(map(str, seeds)) or "none"

@@ -14,7 +14,6 @@ from ssm.artifact.artifact import Artifact, digest, kernel_path
 from ssm.config import Config
 from ssm.data.standardize import standardize, statistics
 from ssm.errors import UserError
-from ssm.models import RESNETS
 from ssm.run import MATMUL_PRECISION
 from ssm.trees import flatten, unflatten
 
@@ -32,9 +31,7 @@ def module(artifact: Artifact) -> nn.Module:
         if artifact.given is None:
             raise UserError("this net's module is the user's own: give it, ssm.load(path, module=...)")
         return artifact.given
-    names = ("projections", "batch_norm", "stem_affine") if net.model in RESNETS else ()
-    options = {name: getattr(net, name) for name in names}
-    return build.network(net.model, net.classes, precision=artifact.precision, width=net.width, **options)
+    return build.network(net, net.classes, precision=artifact.precision)
 
 
 def variables(artifact: Artifact) -> dict[str, Any]:

@@ -43,11 +43,7 @@ def draw_distributions(
 ) -> Figure:
     """Draw a bar for each layer, -1 below, 1 on top, and the remaining share above it as a number."""
     figure, axes = _grid(panels, title, height)
-    for row, column, panel in _each(panels):
-        axis = axes[row, column]
-        if panel is None:
-            axis.set_axis_off()
-            continue
+    for row, column, axis, panel in _each(panels, axes):
         x = np.arange(len(panel.layers))
         bottom = np.zeros(len(x))
         for label, values, colour, hatch in (
@@ -73,11 +69,7 @@ def draw_agreements(
 ) -> Figure:
     """Draw two bars for each layer, signed and absolute, each with a black line where chance would put it."""
     figure, axes = _grid(panels, title, height)
-    for row, column, panel in _each(panels):
-        axis = axes[row, column]
-        if panel is None:
-            axis.set_axis_off()
-            continue
+    for row, column, axis, panel in _each(panels, axes):
         x = np.arange(len(panel.layers))
         for shift, label, values, chance, colour, hatch in (
             (-0.2, "masks (−1, 0, +1)", panel.signed, panel.signed_chance, BLUE, ""),  # noqa: RUF001
@@ -101,11 +93,13 @@ def _grid(panels: Sequence[Sequence[object]], title: str, height: float):
     return figure, figure.subplots(rows, columns, squeeze=False, sharey="row")
 
 
-def _each(panels):
-    columns = max(len(row) for row in panels)
-    for row, given in enumerate(panels):
-        for column in range(columns):
-            yield row, column, given[column] if column < len(given) else None
+def _each(panels, axes):
+    """Give every panel with its place and its axes, and leave the axes without one empty."""
+    for (row, column), axis in np.ndenumerate(axes):
+        if column < len(panels[row]) and panels[row][column] is not None:
+            yield row, column, axis, panels[row][column]
+        else:
+            axis.set_axis_off()
 
 
 def _number(axis: Axes, x: float, y: float, value: float, *, upright: bool) -> None:

@@ -11,9 +11,11 @@ from typing import Any
 import jax
 from flax import linen as nn
 
+from ssm.graph import PAIRS
 from ssm.models.feedforward import FCN, ConvNet
 from ssm.models.functions import elu, max_pool, smooth_pool
 from ssm.models.resnet import ResNet
+from ssm.presets import BLOCKS
 
 __all__ = ["FCN", "MODELS", "RESNETS", "ConvNet", "ResNet", "count_weights", "elu", "max_pool", "smooth_pool"]
 
@@ -23,16 +25,11 @@ def count_weights(tree: Any) -> int:
     return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(tree))
 
 
-RESNETS = ("resnet20", "resnet56", "resnet110")
+RESNETS = tuple(BLOCKS)
 """The models with batch normalisation, which alone take its options and `projections`."""
 
 MODELS: dict[str, Callable[..., nn.Module]] = {
     "fcn": FCN,
-    "conv2": partial(ConvNet, pairs=(64,)),
-    "conv4": partial(ConvNet, pairs=(64, 128)),
-    "conv6": partial(ConvNet, pairs=(64, 128, 256)),
-    "conv8": partial(ConvNet, pairs=(64, 128, 256, 512)),
-    "resnet20": partial(ResNet, blocks=3),
-    "resnet56": partial(ResNet, blocks=9),
-    "resnet110": partial(ResNet, blocks=18),
+    **{name: partial(ConvNet, pairs=pairs) for name, pairs in PAIRS.items()},
+    **{name: partial(ResNet, blocks=blocks) for name, blocks in BLOCKS.items()},
 }

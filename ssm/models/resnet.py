@@ -11,11 +11,11 @@ from jax import Array
 from jaxtyping import Bool, Float
 
 from ssm.errors import UserError
+from ssm.graph import EPSILON, FILTERS
 from ssm.models.functions import elu, smooth_pool
 from ssm.models.net import Net
 
-EPSILON = 1e-3
-MOMENTUM = 0.99  # both are Keras' defaults, which the authors' program keeps
+MOMENTUM = 0.99  # as EPSILON Keras' default, which the authors' program keeps
 
 BatchNorm = Literal["frozen", "statistics", "affine"]
 
@@ -108,7 +108,7 @@ class ResNet(Net):
             nn.Conv, use_bias=False, kernel_init=self.kernel_init, conv_general_dilated=self.conv_general_dilated
         )
         norm = partial(normalise, kind=self.batch_norm, train=train, present=present)
-        sizes = [self.scaled(size) for size in (16, 32, 64)]
+        sizes = [self.scaled(size) for size in FILTERS]
         projected = {index * self.blocks // self.projections for index in range(self.projections)}
 
         x = conv(sizes[0], (3, 3), name="Conv_0")(x)

@@ -7,9 +7,9 @@ from typing import Any
 from ssm.errors import UserError
 from ssm.figures import words
 from ssm.files import read_json
-from ssm.finished import FinishedRun
+from ssm.finished import FinishedRun, spans
 from ssm.report import pictures, sections
-from ssm.report.sections import Table, spans
+from ssm.report.sections import Table
 from ssm.tables import with_config
 
 HERE = Path(__file__).parent

@@ -201,14 +201,3 @@ def settings_table(values: Mapping[str, Any], head: Sequence[str]) -> Table:
 
 def _text(value: Any) -> str:
     return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def spans(seeds: Sequence[int]) -> str:
-    """Return whole numbers in short: "0 to 49, 60"."""
-    runs: list[list[int]] = []
-    for seed in sorted(seeds):
-        if runs and seed == runs[-1][1] + 1:
-            runs[-1][1] = seed
-        else:
-            runs.append([seed, seed])
-    return ", ".join(f"{first} to {last}" if last > first else f"{first}" for first, last in runs)
