@@ -23,7 +23,7 @@ def result(name: str) -> None:
 
 def figures() -> None:
     """Print the figures in docs/results, in the paper's order, each with its name and the runs that it shows."""
-    from ssm.figures.gallery import FIGURES
+    from paper.figures.gallery import FIGURES
 
     folder = ROOT / "docs" / "results"
     said = [line for line in (folder / "figures.txt").read_text(encoding="utf-8").splitlines() if line]

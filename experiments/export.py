@@ -6,12 +6,12 @@ from typing import Annotated
 
 import tyro
 
-from ssm.artifact import Artifact
+from paper.tables import aligned
 from ssm.errors import UserError
+from ssm.export import Artifact
 from ssm.files import save
-from ssm.finished import read_finished
-from ssm.program import run_program
-from ssm.tables import aligned
+from ssm.runs.program import run_program
+from ssm.runs.reader import read_finished
 
 SUFFIXES = (".ssm", ".safetensors", ".onnx")
 
@@ -48,7 +48,7 @@ def main(options: Options) -> None:
     if suffix == ".ssm":
         size = artifact.save(options.out)
     else:
-        from ssm.artifact.interop import to_onnx, to_safetensors
+        from ssm.export.interop import to_onnx, to_safetensors
 
         data = to_onnx(artifact, compacted=options.compact) if suffix == ".onnx" else to_safetensors(artifact)
         save(options.out, data)
@@ -60,7 +60,7 @@ def main(options: Options) -> None:
 
 def _artifact(options: Options) -> Artifact:
     if options.run.suffix == ".ssm" and not options.run.is_dir():
-        from ssm.artifact import load
+        from ssm.export import load
 
         if options.seed is not None:
             raise UserError("--seed has no effect on an artefact, which holds one seed; leave it out")
@@ -72,7 +72,7 @@ def _artifact(options: Options) -> Artifact:
         if not accuracies:
             raise UserError(f"{options.run} has no finished seed")
         seed = max(accuracies, key=lambda each: accuracies[each])
-    from ssm.artifact.making import from_run  # a second of JAX, after all that can be wrong without it
+    from ssm.export.conversion import from_run  # a second of JAX, after all that can be wrong without it
 
     return from_run(run, seed)
 

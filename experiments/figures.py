@@ -7,8 +7,8 @@ from typing import Annotated
 import tyro
 
 from ssm.errors import UserError
-from ssm.finished import find_finished
-from ssm.program import run_program
+from ssm.runs.program import run_program
+from ssm.runs.reader import find_finished
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +38,8 @@ def main(options: Options) -> None:
         raise UserError(f"--data-dir={options.data_dir}: no such folder")
     runs = find_finished(options.folders)
 
-    from ssm.figures.choose import Shelf
-    from ssm.figures.gallery import FIGURES, draw_all
+    from paper.figures.gallery import FIGURES, draw_all
+    from paper.figures.selection import Shelf
 
     if unknown := [name for name in options.only if name not in FIGURES]:
         raise UserError(f"--only {' '.join(unknown)}: no such figure; they are {', '.join(FIGURES)}")

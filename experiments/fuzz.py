@@ -20,10 +20,10 @@ from pathlib import Path
 import numpy as np
 import tyro
 
-from ssm.artifact import Artifact, load
 from ssm.errors import UserError
-from ssm.graph import graph, kernel_shapes, value_shapes
-from ssm.program import command, run_program
+from ssm.export import Artifact, load
+from ssm.models.graph import graph, kernel_shapes, value_shapes
+from ssm.runs.program import command, run_program
 
 MOST_WEIGHTS = 1 << 22
 MOST_MEMORY = MOST_WEIGHTS + (64 << 20)  # bytes of Python and NumPy, beside four times the file's
@@ -122,7 +122,7 @@ def _class(message: str, path: Path) -> str:
 
 def inconsistency(artifact: Artifact) -> str | None:
     """Return what does not fit in an artefact that was loaded; None if it is one that could have been saved."""
-    from ssm.artifact.form import from_bytes, to_bytes
+    from ssm.export.serialization import from_bytes, to_bytes
 
     arrays = artifact.to_numpy()
     for name, array in arrays.items():
@@ -150,7 +150,7 @@ def work(files: Sequence[bytes], options: Options, folder: Path, connection: Con
     from fuzz_mutations import MUTATIONS
 
     statm = Path("/proc/self/statm")
-    importlib.import_module("ssm.artifact.form")  # what is loaded once is no file's doing
+    importlib.import_module("ssm.export.serialization")  # what is loaded once is no file's doing
     if statm.exists():
         used = int(statm.read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + ROOM, resource.RLIM_INFINITY))

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ssm.artifact import Artifact, Layer
-from ssm.artifact.container import HEAD, MOST_HEADER, pack_text, sign
-from ssm.artifact.form import to_bytes
-from ssm.graph import Architecture, graph, kernel_shapes, value_shapes
+from ssm.export import Artifact, Layer
+from ssm.export.container import HEAD, MOST_HEADER, pack_text, sign
+from ssm.export.serialization import to_bytes
+from ssm.models.graph import Architecture, graph, kernel_shapes, value_shapes
 
 Mutation = Callable[[bytes, bytes, random.Random], bytes]
 

@@ -22,11 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from ssm.devices import cores
-from ssm.history import read_history
-from ssm.maskfile import load_masks
-from ssm.program import run_program
-from ssm.results import read_summary
+from ssm.runs.folder import read_summary
+from ssm.runs.history import read_history
+from ssm.runs.mask_file import load_masks
+from ssm.runs.program import run_program
+from ssm.training.devices import cores
 
 TRAIN = Path(__file__).with_name("train.py")
 

@@ -162,8 +162,9 @@ OVERRIDES = {field.name for field in fields(Options)} - ELSEWHERE
 def prepare(options: Options) -> None:
     """Check what can be checked at once, and start JAX as the options say; raises UserError."""
     # JAX takes seconds to import: --help and bad options need not wait for it.
-    from ssm import devices, distributed
-    from ssm.keeper import Saving
+    from ssm.runs import processes
+    from ssm.runs.saving import Saving
+    from ssm.training import devices
 
     if options.group is not None and options.group < 1:
         raise UserError(f"--group must be at least 1; got {options.group}.")
@@ -172,7 +173,7 @@ def prepare(options: Options) -> None:
         devices.deterministic()
     named = {name: getattr(options, name) for name in ("coordinator", "processes", "process")}
     if options.distributed:
-        distributed.join(**named)
+        processes.join(**named)
     elif given := next((name for name, value in named.items() if value is not None), None):
         raise UserError(f"--{given} goes with --distributed.")
     devices.use_host_devices()
@@ -184,8 +185,8 @@ def configured(options: Options, dataset: Any = None) -> tuple[Any, Any]:
     Raises UserError for what can't work: at once where that is so on any data, not after a download.
     """
     from ssm import data
-    from ssm.config import Config, check_classes, resolve
-    from ssm.presets import MODEL_DATA
+    from ssm.recipes.config import Config, check_classes, resolve
+    from ssm.recipes.presets import MODEL_DATA
 
     own = MODEL_DATA.get(options.model, ("mnist",))[0]
     overrides = {name: value for name, value in vars(options).items() if name in OVERRIDES}
@@ -205,10 +206,10 @@ def configured(options: Options, dataset: Any = None) -> tuple[Any, Any]:
 
 def conduct(options: Options) -> Any:
     """Return how a run goes on by its options."""
-    from ssm.board import board
-    from ssm.distributed import hosts
-    from ssm.keeper import Saving
-    from ssm.run import Conduct, no_watchers
+    from ssm.runs.processes import hosts
+    from ssm.runs.run import Conduct, no_watchers
+    from ssm.runs.saving import Saving
+    from ssm.runs.tensorboard import board
 
     return Conduct(
         saving=Saving(every=options.checkpoint_every, minutes=options.checkpoint_minutes),

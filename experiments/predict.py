@@ -10,10 +10,10 @@ import numpy as np
 import tyro
 from PIL import Image, UnidentifiedImageError
 
-from ssm.artifact import load
+from paper.tables import aligned
 from ssm.errors import UserError
-from ssm.program import run_program
-from ssm.tables import aligned
+from ssm.export import load
+from ssm.runs.program import run_program
 
 MOST_PIXELS = 1 << 24
 _GROUND = {False: "black", True: "white"}

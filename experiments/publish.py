@@ -9,11 +9,11 @@ import tyro
 
 from ssm.errors import UserError
 from ssm.files import write_atomic
-from ssm.finished import read_finished
-from ssm.history import curve, read_history
-from ssm.program import run_program
-from ssm.results import mask_path
-from ssm.valuefile import value_path
+from ssm.runs.folder import mask_path
+from ssm.runs.history import curve, read_history
+from ssm.runs.program import run_program
+from ssm.runs.reader import read_finished
+from ssm.runs.value_file import value_path
 
 LIMIT = 100_000
 """Bytes a file; larger ones don't belong in the repository."""

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import tyro
 
+from paper.tables import read_paper, with_config
 from ssm.errors import UserError
 from ssm.files import save
-from ssm.finished import FinishedRun, read_finished
-from ssm.newest import newest_masked
-from ssm.program import run_program
-from ssm.tables import read_paper
+from ssm.runs.newest import newest_masked
+from ssm.runs.program import run_program
+from ssm.runs.reader import FinishedRun, read_finished
 
 HERE = Path(__file__).resolve().parent
 RUNS = Path("runs")
@@ -25,7 +25,7 @@ class Options:
     """The run's folder (default: the run under runs/ that finished last, and has masks)."""
     out: Path = Path("report.html")
     """File to write."""
-    paper: Path = HERE / "paper.json"
+    paper: Path = HERE / "paper" / "paper.json"
     """The paper's printed numbers."""
 
 
@@ -40,17 +40,19 @@ def main(options: Options) -> None:
         raise UserError(f"there is no finished run with masks under {RUNS}/: name one, or train one first")
     rows = read_paper(options.paper)
 
-    from ssm.report import render
+    from paper.result import result_table
+    from ssm.viz import render
 
-    page = render(run, rows, artifact=_exported(run) if run.has_masks else None)
+    result = result_table(with_config(run.summary, run.config), rows)
+    page = render(run, result=result, artifact=_exported(run) if run.has_masks else None)
     save(options.out, page)
     print(f"{options.out}: {len(page.encode()):,} bytes, of {run.name}")
 
 
 def _exported(run: FinishedRun) -> int | None:
     """Return the bytes of the file that export.py makes of the run's first seed."""
-    from ssm.artifact.form import to_bytes
-    from ssm.artifact.making import from_run
+    from ssm.export.conversion import from_run
+    from ssm.export.serialization import to_bytes
 
     try:
         return len(to_bytes(from_run(run, run.mask_seeds[0])))

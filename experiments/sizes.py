@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import tyro
 
+from paper.tables import cells, with_config
 from ssm.analysis import sizes, total
-from ssm.artifact.form import to_bytes
-from ssm.artifact.making import from_run
 from ssm.errors import UserError
-from ssm.finished import FinishedRun, find_finished
-from ssm.program import run_program
-from ssm.tables import cells, with_config
+from ssm.export.conversion import from_run
+from ssm.export.serialization import to_bytes
+from ssm.runs.program import run_program
+from ssm.runs.reader import FinishedRun, find_finished
 
 HERE = Path(__file__).resolve().parent
 HEAD = ("run", "seeds", "accuracy %", "weights", "remaining %", "dense", "csr", "two bits", "entropy bound", "file")

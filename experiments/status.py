@@ -6,10 +6,10 @@ from typing import Annotated
 
 import tyro
 
+from paper.tables import aligned
 from ssm.errors import UserError
-from ssm.program import run_program
-from ssm.status import Status, journals, status
-from ssm.tables import aligned
+from ssm.runs.program import run_program
+from ssm.runs.status import Status, journals, status
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
-from options import OVERRIDES, Options, conduct, configured, prepare
 
+from options import OVERRIDES, Options, conduct, configured, prepare
 from ssm.errors import UserError
-from ssm.program import command, run_program
+from ssm.runs.program import command, run_program
 
 MOST_MINUTES = 24 * 60
 VARIED = OVERRIDES | {"model", "method", "preset", "dataset"}
@@ -64,7 +64,7 @@ def pairs(text: str) -> list[tuple[str, str]]:
 
 def points_of(sweep: Sweep) -> list[dict[str, Any]]:
     """Return the combinations that the options name; raises UserError if they name none, or both ways at once."""
-    from ssm.sweep import grid
+    from ssm.runs.sweep import grid
 
     if bool(sweep.vary) == bool(sweep.point):
         raise UserError(
@@ -85,14 +85,14 @@ def points_of(sweep: Sweep) -> list[dict[str, Any]]:
 
 
 def main(sweep: Sweep) -> None:
-    from ssm.config import parse_seeds
+    from ssm.recipes.config import parse_seeds
 
     if sweep.distributed or sweep.dry_run:
         raise UserError("--distributed and --dry-run are train.py's; a sweep is shared by --submit=slurm.")
     seeds, points = parse_seeds(sweep.seeds), points_of(sweep)
     prepare(sweep)
-    from ssm.results import config_hash
-    from ssm.sweep import programs, run_together
+    from ssm.runs.folder import config_hash
+    from ssm.runs.sweep import programs, run_together
 
     datasets: dict[Any, Any] = {}
     configs = []
@@ -145,7 +145,7 @@ def submit(sweep: Sweep, folder: Path, programs: int) -> None:
 def report(sweep: Sweep, folder: Path, points: list[dict[str, Any]], configs: Sequence[Any], seeds: list[int]) -> None:
     """Write the table and the plot of what is finished, and print the best rows."""
     from ssm.files import write_atomic
-    from ssm.sweep import by_point, records
+    from ssm.runs.sweep import by_point, records
 
     rows = records(points, configs, sweep.out, seeds)
     if not rows:
@@ -164,7 +164,7 @@ def report(sweep: Sweep, folder: Path, points: list[dict[str, Any]], configs: Se
 
 def table(found: list[dict[str, Any]], varied: list[str]) -> str:
     """Return the points as lines of text, accuracy and remaining weights in %; * marks the Pareto front."""
-    from ssm.tables import aligned
+    from paper.tables import aligned
 
     lines = [[*varied, "seeds", "accuracy %", "remaining %", "front", "run"]]
     for point in found:

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 import tyro
 
-from ssm import tables
-from ssm.program import run_program
+from paper import tables
+from ssm.runs.program import run_program
 
 HERE = Path(__file__).resolve().parent
 
@@ -24,7 +24,7 @@ class Options:
     settings-baseline-resnet, settings-signed, settings-signed-resnet, sinn, and runs, that of all runs."""
     format: Literal["markdown", "latex", "csv"] = "markdown"
     """Markdown and LaTeX (booktabs) are rounded for reading, CSV is not."""
-    paper: Path = HERE / "paper.json"
+    paper: Path = HERE / "paper" / "paper.json"
     """The paper's printed numbers."""
 
 

@@ -8,18 +8,17 @@
 from pathlib import Path
 
 from options import Options, conduct, configured, prepare
-
-from ssm.program import run_program
+from ssm.runs.program import run_program
 
 
 def main(options: Options) -> None:
-    from ssm.config import parse_seeds
+    from ssm.recipes.config import parse_seeds
 
     seeds = parse_seeds(options.seeds)
     prepare(options)
-    from ssm import distributed
+    from ssm.runs import processes
 
-    with distributed.together():
+    with processes.together():
         config, dataset = configured(options)
         print(f"data: {dataset.source}")
         print(
@@ -33,10 +32,10 @@ def main(options: Options) -> None:
 
 
 def say_needs(config, dataset, seeds: int, options: Options) -> None:
-    from ssm.build import build
-    from ssm.devices import seed_loop
-    from ssm.estimate import estimate
-    from ssm.run import fitting_plan
+    from ssm.recipes.build import build
+    from ssm.runs.estimate import estimate
+    from ssm.runs.run import fitting_plan
+    from ssm.training.devices import seed_loop
 
     loop = options.seed_loop or seed_loop(config.model)
     group, devices = fitting_plan(config, dataset, seeds, group=options.group, loop=loop)
@@ -54,8 +53,8 @@ def duration(seconds: float) -> str:
 
 
 def train(config, dataset, seeds: list[int], options: Options) -> None:
-    from ssm.run import run_seeds
-    from ssm.tables import final_table, read_paper, with_config
+    from paper.tables import final_table, read_paper, with_config
+    from ssm.runs.run import run_seeds
 
     ways = {"group": options.group, "loop": options.seed_loop, "form": options.convolutions}
     how = conduct(options)
@@ -63,7 +62,7 @@ def train(config, dataset, seeds: list[int], options: Options) -> None:
     if how.hosts.number > 0:
         print(f"process {how.hosts.number} has finished its seeds; process 0 prints the results")
         return
-    paper = read_paper(Path(__file__).with_name("paper.json"))
+    paper = read_paper(Path(__file__).with_name("paper") / "paper.json")
     summary = run.summary()
     assert summary is not None  # at least one seed is finished
     print(f"results: {run.folder}\n")

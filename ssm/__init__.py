@@ -9,8 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ssm.artifact.artifact import load as load
     from ssm.errors import UserError as UserError
+    from ssm.export.artifact import load as load
     from ssm.optim import sgdw as sgdw
     from ssm.supermask import Supermask as Supermask
     from ssm.ternary import binarize as binarize
@@ -20,7 +20,7 @@ _HOMES = {
     "Supermask": "ssm.supermask",
     "UserError": "ssm.errors",
     "binarize": "ssm.ternary",
-    "load": "ssm.artifact",
+    "load": "ssm.export",
     "sgdw": "ssm.optim",
     "ternarize": "ssm.ternary",
 }

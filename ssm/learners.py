@@ -22,7 +22,7 @@ class Learner(NamedTuple):
     scores: (key, kernel, initializer) -> scores of the kernel's shape and dtype, at initialisation.
     weight: (kernel, scores, thresholds) -> effective weight; differentiable in the scores.
     mask: (scores, thresholds) -> mask, of the scores' shape and dtype.
-    gauge: whether kernel signs are a gauge when magnitudes are equal and thresholds symmetric (see `ssm.gauge`).
+    gauge: whether kernel signs are a gauge when magnitudes are equal and thresholds symmetric, see `training.gauge`.
     """
 
     name: str

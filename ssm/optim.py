@@ -25,7 +25,7 @@ def sgdw(
     v <- v + a.  `decoupled` adds -weight_decay * v, not multiplied by the learning rate, as TensorFlow Addons' SGDW
     does: that decides how sparse the nets get.  `coupled` adds weight_decay * v to the gradient (the L2 form, as
     `torch.optim.SGD`), which at lr 0.05 is 20 times weaker.  Build it inside the step: its state does not depend on
-    the rates.  Source: Loshchilov and Hutter 2019; reference/ledger.md, rows 1 and 2.
+    the rates.  Source: Loshchilov and Hutter 2019; docs/ledger.md, rows 1 and 2.
     """
     step = optax.chain(optax.scale(-jnp.asarray(learning_rate)), optax.trace(decay=momentum, nesterov=nesterov))
     if decay == "decoupled":

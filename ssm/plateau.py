@@ -21,7 +21,7 @@ class PlateauRule:
     `authors_plateau` is the rule of the authors' program: a loss improves if, plus `min_delta`, it is below the best
     of the `patience` - 2 losses just before it; any other loss from the eleventh epoch on adds 1 to a count that is
     never reset; if the count is then above `patience`, the scale is multiplied by `factor`, and the next `cooldown`
-    epochs aren't looked at.  Source: reference/ledger.md, row 13.
+    epochs aren't looked at.  Source: docs/ledger.md, row 13.
 
     Training stops after `reductions`, 0 meaning never.  Raises UserError for impossible values.
     """

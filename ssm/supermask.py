@@ -23,7 +23,7 @@ def effective_weights(learner: Learner, frozen: Tree, params: Tree) -> dict[str,
     """Return the plain params of the wrapped module: its kernels masked, its other parameters as they are.
 
     `frozen` and `params` are the two collections of one `Supermask`.  Every operation is elementwise, so frozen
-    kernels may also be scalars that broadcast against their scores (see `ssm.gauge`).
+    kernels may also be scalars that broadcast against their scores (see `ssm.training.gauge`).
     """
     kernels, scores = flatten(frozen["net"]), flatten(params.get("net", {}))
     weights = kernels | scores  # parameters without thresholds are used as they are, frozen or trained

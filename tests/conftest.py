@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from ssm.data import Dataset
-from ssm.devices import use_host_devices
+from ssm.training.devices import use_host_devices
 
 CACHE = "JAX_COMPILATION_CACHE_DIR"
 LEAST = "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"

@@ -2,7 +2,6 @@
 
 import math
 
-import golden_cases
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +12,7 @@ from ssm.errors import UserError
 from ssm.losses import by_name, clipped_cross_entropy, cross_entropy
 from ssm.models import elu
 from ssm.ternary import ternarize
+from tests.support import golden_cases
 
 BOTH = [cross_entropy, clipped_cross_entropy]
 # The true class has p = 1/2, 3/4, e^-20 (below 1e-7) and 1 - e^-20 (above 1 - 1e-7).

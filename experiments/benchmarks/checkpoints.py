@@ -11,8 +11,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from ssm.keeper import Saving
-from ssm.program import run_program
+from ssm.runs.program import run_program
+from ssm.runs.saving import Saving
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,12 +31,13 @@ def main(options: Options) -> None:
     import jax
     import numpy as np
 
-    from ssm import checkpoint, devices
-    from ssm.config import resolve
     from ssm.data import Dataset
     from ssm.plateau import start
-    from ssm.snapshot import frozen_hashes, restored, stored_arrays
-    from ssm.train import beginning, make_trainer
+    from ssm.recipes.config import resolve
+    from ssm.runs import checkpoint
+    from ssm.training import devices
+    from ssm.training.loop import beginning, make_trainer
+    from ssm.training.snapshot import frozen_hashes, restored, stored_arrays
 
     devices.use_host_devices()
     rng = np.random.default_rng(0)

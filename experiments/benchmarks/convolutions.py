@@ -1,4 +1,4 @@
-"""GFLOP/s of each form of a 3 x 3 convolution, by layer: where the rules in ssm/convolution.py come from.
+"""GFLOP/s of each form of a 3 x 3 convolution, by layer: where the rules in ssm/ops/convolution.py come from.
 
     taskset -c 0 python experiments/benchmarks/convolutions.py
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import tyro
 
-from ssm.program import run_program
+from ssm.runs.program import run_program
 
 # (side, inputs, outputs) of Conv2 to Conv8, then of the ResNets.
 LAYERS = (
@@ -52,7 +52,7 @@ def rates(form: str, batch: int, side: int, inputs: int, outputs: int) -> str:
     import jax
     import jax.numpy as jnp
 
-    from ssm.convolution import NUMBERS, conv_general_dilated
+    from ssm.ops.convolution import NUMBERS, conv_general_dilated
 
     x = jax.random.normal(jax.random.key(0), (batch, side, side, inputs))
     w = jax.random.normal(jax.random.key(1), (3, 3, inputs, outputs)) / (9 * inputs) ** 0.5
@@ -76,7 +76,8 @@ def rates(form: str, batch: int, side: int, inputs: int, outputs: int) -> str:
 
 
 def main(options: Options) -> None:
-    from ssm import convolution, devices
+    from ssm.ops import convolution
+    from ssm.training import devices
 
     devices.use_host_devices(1)
     where = devices.environment()

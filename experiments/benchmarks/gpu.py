@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ssm.errors import UserError
-from ssm.program import run_program
+from ssm.runs.program import run_program
 
 TINY_IMAGES = 1024
 

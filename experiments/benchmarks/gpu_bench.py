@@ -12,9 +12,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ssm.devices import environment
 from ssm.errors import UserError
 from ssm.files import plain, read_json, write_json
+from ssm.training.devices import environment
 
 MARGIN = 1.1  # on an estimate: the last epochs may be slower than the first ones
 

@@ -17,15 +17,15 @@ from gpu_bench import MARGIN, MATMUL, Bench, first_images, reason_to_skip, seeds
 from gpu_rows import result
 from turns import random_images
 
-from ssm.build import build, steps_per_epoch
-from ssm.config import Config, resolve
-from ssm.convolution import Form
 from ssm.data import Dataset
-from ssm.epoch import SeedLoop
 from ssm.models import count_weights
-from ssm.results import read_summary, run_name
-from ssm.run import Conduct, run_seeds
-from ssm.train import Progress, make_trainer, train
+from ssm.ops.convolution import Form
+from ssm.recipes.build import build, steps_per_epoch
+from ssm.recipes.config import Config, resolve
+from ssm.runs.folder import read_summary, run_name
+from ssm.runs.run import Conduct, run_seeds
+from ssm.training.epoch import SeedLoop
+from ssm.training.loop import Progress, make_trainer, train
 
 NETS = ("conv2", "conv4", "resnet20", "conv6", "conv8")
 TRAINED = (("conv2", 1 / 3), ("conv4", 1.0))  # each with its share of the time that is left then
@@ -41,7 +41,7 @@ TINY = (64, 32)  # as many as the tests' files hold: training is then compiled a
 # Bytes for each byte of the largest layer's input: what the form makes of it, and of its gradient.
 WORKSPACE: dict[Form, int] = {"auto": 27, "xla": 4, "winograd": 16, "columns": 27}
 KEPT = 3  # copies of a layer's input and output that live until the gradient: themselves, cotangents, and a spare
-STATE = 31  # bytes per weight, as in ssm.estimate
+STATE = 31  # bytes per weight, as in ssm.runs.estimate
 USABLE = 0.8  # of the device's memory
 
 

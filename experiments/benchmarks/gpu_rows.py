@@ -11,12 +11,12 @@ from typing import Any
 import jax
 from gpu_bench import MARGIN, MATMUL, Bench
 
-from ssm.config import resolve
-from ssm.devices import seed_loop
-from ssm.results import read_summary, run_name
-from ssm.run import MATMUL_PRECISION, run_seeds
-from ssm.tables import compare, read_paper, with_config
-from ssm.train import Progress, make_trainer, train
+from paper.tables import compare, read_paper, with_config
+from ssm.recipes.config import resolve
+from ssm.runs.folder import read_summary, run_name
+from ssm.runs.run import MATMUL_PRECISION, run_seeds
+from ssm.training.devices import seed_loop
+from ssm.training.loop import Progress, make_trainer, train
 
 WAY_SECONDS = 30.0  # to be free for a way: compiling it, and three epochs
 TARGET, FLOOR = 15, 4  # seconds of the first row's epochs on an H100: the mark, and what its products alone take
@@ -144,7 +144,7 @@ def result(run, config, trained: int, seconds: float) -> tuple[dict[str, Any], s
     figure |= {"epochs_seconds": (median or 0.0) * trained * config.epochs}
     figure |= {"folder": run.folder.name, "runs": summary["runs"], "failed": len(summary["failed"])}
     figure |= {"precision": config.precision, "matmul_precision": MATMUL_PRECISION}
-    paper = read_paper(Path(__file__).parents[1] / "paper.json")
+    paper = read_paper(Path(__file__).parents[1] / "paper" / "paper.json")
     record = compare(with_config(summary, config.as_dict()), paper)
     text = f"{summary['runs']} seeds"
     for key, ours in (("accuracy", "test_accuracy"), ("remaining", "remaining_weights")):

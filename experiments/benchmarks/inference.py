@@ -19,7 +19,7 @@ XLA = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Time NumPy, SciPy, ssm.runtime, JAX and onnxruntime, batch 1 and batch 1,000, on one core."""
+    """Time NumPy, SciPy, ssm.export.runtime, JAX and onnxruntime, batch 1 and batch 1,000, on one core."""
 
     net: Path = Path("net.ssm")
     """The artefact, as experiments/export.py writes it."""
@@ -28,7 +28,7 @@ class Options:
     rounds: int = 7
     """How often each way is timed."""
     densities: bool = False
-    """Time single layers of several densities, dense and csr, instead: where the constants of ssm.runtime come from."""
+    """Time single layers of several densities, dense and csr, instead, for the constants of ssm.export.runtime."""
 
 
 def alone() -> None:
@@ -48,9 +48,9 @@ def main(options: Options) -> None:
     import numpy as np
     from turns import by_turns
 
-    from ssm.artifact import load
-    from ssm.devices import environment
     from ssm.errors import UserError
+    from ssm.export import load
+    from ssm.training.devices import environment
 
     if options.rounds < 1 or not options.batches or min(options.batches) < 1:
         raise UserError("--rounds and --batches: give 1 or more")
@@ -91,7 +91,7 @@ def print_densities(options: Options) -> None:
     from scipy.sparse import csr_array
     from turns import by_turns
 
-    from ssm.devices import environment
+    from ssm.training.devices import environment
 
     print(f"{environment()['processor']}, one thread; microseconds a product, median of the rounds: dense, csr\n")
     print("| layer | density % | " + " | ".join(f"batch {batch}" for batch in options.batches) + " |")
@@ -132,10 +132,10 @@ def ways_of(artifact) -> dict:
     import numpy as np
     from scipy.sparse import csr_array
 
-    from ssm import runtime
-    from ssm.artifact.interop import to_onnx
-    from ssm.graph import graph
-    from ssm.runtime import Runtime, elu
+    from ssm.export import runtime
+    from ssm.export.interop import to_onnx
+    from ssm.export.runtime import Runtime, elu
+    from ssm.models.graph import graph
 
     net = artifact.architecture
     dense = artifact.to_dense()
@@ -170,7 +170,7 @@ def ways_of(artifact) -> dict:
     ways = {
         "NumPy, dense": plain if net.model == "fcn" else whole(),
         **({"SciPy, csr of all layers": sparse} if net.model == "fcn" else {}),
-        "ssm.runtime": artifact.runtime(),
+        "ssm.export.runtime": artifact.runtime(),
         "JAX, compiled": lambda images: np.asarray(compiled(images)),
     }
     try:
@@ -188,6 +188,6 @@ def ways_of(artifact) -> dict:
 
 if __name__ == "__main__":
     alone()
-    from ssm.program import run_program
+    from ssm.runs.program import run_program
 
     run_program(main, Options)

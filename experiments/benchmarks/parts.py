@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ssm.program import run_program
+from ssm.runs.program import run_program
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,9 +43,9 @@ def main(options: Options) -> None:
     import jax.numpy as jnp
     from flax import linen as nn
 
-    from ssm.devices import environment, use_host_devices
-    from ssm.epoch import reshuffled
     from ssm.models import elu
+    from ssm.training.devices import environment, use_host_devices
+    from ssm.training.epoch import reshuffled
 
     use_host_devices(1)
     where = environment()

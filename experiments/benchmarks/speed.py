@@ -23,7 +23,7 @@ from typing import Any
 from turns import Way, by_turns, epochs_of
 
 from ssm.errors import UserError
-from ssm.program import run_program
+from ssm.runs.program import run_program
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,9 +66,9 @@ def prepare(way: Way, dataset, default_seeds: int):
     import jax
     import jax.numpy as jnp
 
-    from ssm.config import resolve
-    from ssm.epoch import make_program
-    from ssm.train import make_trainer
+    from ssm.recipes.config import resolve
+    from ssm.training.epoch import make_program
+    from ssm.training.loop import make_trainer
 
     named = {"model": "fcn", "method": way.method, "preset": "default", "dataset": dataset.name}
     config = resolve(**named, samples=len(dataset.train_labels), overrides={"precision": way.precision})
@@ -103,7 +103,8 @@ def peak_memory(dataset, seeds: int) -> int:
 
 
 def main(options: Options) -> None:
-    from ssm import data, devices, files
+    from ssm import data, files
+    from ssm.training import devices
 
     devices.use_host_devices()
     if options.rounds < 1 or options.seeds < 1:

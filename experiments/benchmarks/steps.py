@@ -12,7 +12,7 @@ from peer import CHANNELS, step_flops
 from turns import Way, by_turns, epochs_of, random_images
 
 from ssm.errors import UserError
-from ssm.presets import DATA_CLASSES, MODEL_DATA
+from ssm.recipes.presets import DATA_CLASSES, MODEL_DATA
 
 BATCH, STEPS = 128, 8
 
@@ -43,7 +43,7 @@ def images_for(model: str):
 
 def settings(model: str, method: str = "signed", precision: str = "float32"):
     """Return a net's resolved configuration, preset default."""
-    from ssm.config import resolve
+    from ssm.recipes.config import resolve
 
     named = {"model": model, "method": method, "preset": "default", "dataset": MODEL_DATA[model][0]}
     return resolve(**named, samples=BATCH * STEPS, overrides={"precision": precision, "batch_size": BATCH})
@@ -53,7 +53,7 @@ def prepare(model: str, way: Way):
     """Return a function that runs one epoch of all seeds, and the steps in it, one of each seed counted."""
     import jax
 
-    from ssm.train import make_trainer
+    from ssm.training.loop import make_trainer
 
     devices = jax.devices()[: way.devices]
     config = settings(model, way.method, way.precision)
@@ -66,8 +66,8 @@ def say_memory(models: list[str], seeds: int) -> None:
     """Print the estimate of the memory that so many seeds take, and this process's peak after training one net's."""
     import jax
 
-    from ssm.build import build
-    from ssm.estimate import memory_needed
+    from ssm.recipes.build import build
+    from ssm.runs.estimate import memory_needed
 
     if len(models) != 1:
         raise UserError("--memory-of takes one of --models: a process has one peak.")
@@ -85,8 +85,8 @@ def operations(model: str) -> float:
     """Return the operations of a step, three products a layer; of the plain nets as peer.py counts them."""
     import jax.numpy as jnp
 
-    from ssm.build import build
-    from ssm.estimate import forward_operations
+    from ssm.recipes.build import build
+    from ssm.runs.estimate import forward_operations
 
     if model in CHANNELS:
         return step_flops(model, BATCH)
@@ -109,7 +109,7 @@ def time_nets(models: list[str], rounds: int, only: str, torch: Path | None) -> 
 
     PyTorch's steps come right after those of the same net.
     """
-    from ssm.devices import cores
+    from ssm.training.devices import cores
 
     figures: dict[str, Any] = {}
     for model in models:

@@ -38,9 +38,9 @@ def epochs_of(trainer, seeds: int) -> Callable[[int], None]:
     """Return a function that trains the first so many seeds for one epoch, by its number, and waits for its end."""
     import jax
 
-    from ssm.build import steps_per_epoch
-    from ssm.epoch import Given
-    from ssm.train import beginning, schedule
+    from ssm.recipes.build import steps_per_epoch
+    from ssm.training.epoch import Given
+    from ssm.training.loop import beginning, schedule
 
     program, config = trainer.program, trainer.config
     begun = beginning([(config, seed) for seed in range(seeds)])

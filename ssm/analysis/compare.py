@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from ssm.finished import FinishedRun
+from ssm.runs.reader import FinishedRun
 from ssm.statistics import welch
 
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Shaped
 
-from ssm.graph import Architecture, graph
-from ssm.liveness import links, liveness
+from ssm.models.graph import Architecture, graph
+from ssm.models.liveness import links, liveness
 
 
 class Flow(NamedTuple):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool, Float
 
-from ssm.runtime import elu
+from ssm.export.runtime import elu
 
 Matrix = Float[np.ndarray, "inputs outputs"]
 Vector = Float[np.ndarray, " units"]

@@ -12,7 +12,7 @@ def crop_and_flip(key: Key[Array, ""], images: Float[Array, "n h w c"]) -> Float
 
     An image is padded with 4 zeros on each side; one of the 81 crops of its own height and width is taken, each with
     the same probability.  An image's draw depends on the key and its position in the batch alone.  Can be jitted and
-    vmapped.  Source: He et al. 2016, section 4.2; reference/ledger.md, row 17.
+    vmapped.  Source: He et al. 2016, section 4.2; docs/ledger.md, row 17.
     """
     count, height, width, channels = images.shape
     sides = 2 * PAD + 1

@@ -5,6 +5,7 @@ contents in other gzip bytes. Fashion-MNIST's are from Debian's package dataset-
 """
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Literal
 
 
@@ -143,3 +144,6 @@ _CIFAR100 = Published(
 )
 
 PUBLISHED: dict[str, Published] = {spec.name: spec for spec in (_MNIST, _FASHION_MNIST, _CIFAR10, _CIFAR100)}
+
+# Parts of a published set under a name of their own.
+STAND_INS: Mapping[str, str] = {"mnist5k": "mnist"}

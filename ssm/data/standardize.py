@@ -40,6 +40,6 @@ def restandardize(images: Float[Array, "n ..."]) -> Float32[Array, "n ..."]:
     """Return images standardised by their own statistics: float [n, ...] gives float32 [n, ...].
 
     The authors' program does this a second time after augmentation, whose zeros change an image's mean and variance.
-    Can be jitted and vmapped.  Source: reference/ledger.md, row 17.
+    Can be jitted and vmapped.  Source: docs/ledger.md, row 17.
     """
     return standardize(images, *statistics(images))

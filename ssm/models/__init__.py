@@ -1,35 +1,38 @@
 """The paper's networks as plain Flax modules; nothing here knows of masks.
 
-All are called as `net(x, *, train=False, present=None)` and have the fields of `Net`.
+All are called as `net(x, *, train=False, present=None)` and have the fields of `Net`.  Names are imported when they are
+first used: `ssm.models.graph`, which describes the nets without JAX, must not wait for it.
 """
 
-import math
-from collections.abc import Callable
-from functools import partial
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-import jax
-from flax import linen as nn
+if TYPE_CHECKING:
+    from ssm.models.feedforward import FCN as FCN
+    from ssm.models.feedforward import ConvNet as ConvNet
+    from ssm.models.names import MODELS as MODELS
+    from ssm.models.names import RESNETS as RESNETS
+    from ssm.models.resnet import ResNet as ResNet
+    from ssm.ops.pooling import elu as elu
+    from ssm.ops.pooling import max_pool as max_pool
+    from ssm.ops.pooling import smooth_pool as smooth_pool
+    from ssm.trees import count_weights as count_weights
 
-from ssm.graph import PAIRS
-from ssm.models.feedforward import FCN, ConvNet
-from ssm.models.functions import elu, max_pool, smooth_pool
-from ssm.models.resnet import ResNet
-from ssm.presets import BLOCKS
-
+_HOMES = {
+    "FCN": "ssm.models.feedforward",
+    "ConvNet": "ssm.models.feedforward",
+    "MODELS": "ssm.models.names",
+    "RESNETS": "ssm.models.names",
+    "ResNet": "ssm.models.resnet",
+    "count_weights": "ssm.trees",
+    "elu": "ssm.ops.pooling",
+    "max_pool": "ssm.ops.pooling",
+    "smooth_pool": "ssm.ops.pooling",
+}
 __all__ = ["FCN", "MODELS", "RESNETS", "ConvNet", "ResNet", "count_weights", "elu", "max_pool", "smooth_pool"]
 
 
-def count_weights(tree: Any) -> int:
-    """Return the number of elements in all leaves of a tree of arrays (or of shapes from `jax.eval_shape`)."""
-    return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(tree))
-
-
-RESNETS = tuple(BLOCKS)
-"""The models with batch normalisation, which alone take its options and `projections`."""
-
-MODELS: dict[str, Callable[..., nn.Module]] = {
-    "fcn": FCN,
-    **{name: partial(ConvNet, pairs=pairs) for name, pairs in PAIRS.items()},
-    **{name: partial(ResNet, blocks=blocks) for name, blocks in BLOCKS.items()},
-}
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'ssm.models' has no attribute {name!r}")

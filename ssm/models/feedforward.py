@@ -6,8 +6,8 @@ from flax import linen as nn
 from jax import Array
 from jaxtyping import Bool, Float
 
-from ssm.models.functions import ELU, POOL_ELU, Then, conv_general_dilated, elu
 from ssm.models.net import Net
+from ssm.ops.pooling import ELU, POOL_ELU, Then, conv_general_dilated, elu
 
 
 class FCN(Net):

@@ -11,9 +11,9 @@ from jax import Array
 from jaxtyping import Bool, Float
 
 from ssm.errors import UserError
-from ssm.graph import EPSILON, FILTERS
-from ssm.models.functions import elu, smooth_pool
+from ssm.models.graph import EPSILON, FILTERS
 from ssm.models.net import Net
+from ssm.ops.pooling import elu, smooth_pool
 
 MOMENTUM = 0.99  # as EPSILON Keras' default, which the authors' program keeps
 
@@ -24,7 +24,7 @@ class FrozenNorm(nn.Module):
     """Batch normalisation that stays as it was created, mean 0 and variance 1: it divides by sqrt(1 + epsilon).
 
     Input and output [..., channels].  With `affine`, a trainable `scale` and `bias` [channels] follow.
-    Source: the authors' program; reference/ledger.md, row 14.
+    Source: the authors' program; docs/ledger.md, row 14.
     """
 
     affine: bool = False
@@ -47,7 +47,7 @@ class Block(nn.Module):
     strided), the shortcut's.  Each has its batch normalisation, BatchNorm_0 to BatchNorm_2.  ELU after the first
     convolution and after the sum; in a projection block also after the second convolution, before the sum.
     `conv` makes a convolution of a size, a window and strides; `norm` is a function of x and a layer's name.
-    Source: the authors' program, of which tests/golden holds the values; reference/ledger.md, row 15.
+    Source: the authors' program, of which tests/golden holds the values; docs/ledger.md, row 15.
     """
 
     size: int
@@ -86,7 +86,7 @@ class ResNet(Net):
 
     `train` says whether batch statistics are used and their averages updated; `present`, which samples of a padded
     batch they count (None: all).  Raises `UserError` for `projections` outside 1 to `blocks`, or another `batch_norm`.
-    Source: the authors' program; reference/ledger.md, rows 14 to 16.
+    Source: the authors' program; docs/ledger.md, rows 14 to 16.
     """
 
     blocks: int = 3

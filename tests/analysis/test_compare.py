@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import t
 
 from ssm.analysis import compare
-from ssm.finished import FinishedRun
+from ssm.runs.reader import FinishedRun
 
 
 def run(accuracy, remaining):

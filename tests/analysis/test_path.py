@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ssm.analysis.path import carriers, contributions
-from ssm.runtime import elu
+from ssm.export.runtime import elu
 
 KERNELS = [np.array([[1.0, 0.0], [0.0, -1.0], [2.0, 0.0]]), np.array([[3.0, 0.0], [1.0, 5.0]])]
 

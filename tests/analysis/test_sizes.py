@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 from ssm.analysis import Sizes, compression, sizes, total
 from ssm.models import MODELS
 
-PAPER = json.loads((Path(__file__).parents[2] / "experiments" / "paper.json").read_text())
+PAPER = json.loads((Path(__file__).parents[2] / "experiments" / "paper" / "paper.json").read_text())
 MASK = np.array([[1, 0, 0, -1], [0, 0, 0, 0]], np.int8)
 
 

@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 import ssm
-from ssm.run import run_seeds
-from tests.artifact.artifact_nets import config
+from ssm.runs.run import run_seeds
+from tests.support.artifact_nets import config
 
 PROGRAMS = Path(__file__).parents[2] / "experiments"
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ssm.artifact import load
 from ssm.errors import UserError
-from tests.artifact.samples import tiny
+from ssm.export import load
 from tests.experiments.test_train_cli import ROOT, Place
+from tests.support.artifacts import tiny
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 import pytest
 
-from ssm.results import read_summary
+from ssm.runs.folder import read_summary
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ssm.finished import read_finished
-from ssm.results import open_run
-from ssm.valuefile import load_values, value_path
+from ssm.runs.folder import open_run
+from ssm.runs.reader import read_finished
+from ssm.runs.value_file import load_values, value_path
 
 PROGRAM = Path(__file__).parents[2] / "experiments" / "publish.py"
 

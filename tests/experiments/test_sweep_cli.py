@@ -9,7 +9,7 @@ import time
 import pytest
 
 from ssm.errors import UserError
-from ssm.journal import read_journal
+from ssm.runs.journal import read_journal
 from tests.experiments.test_train_cli import ROOT, Place
 
 BASE = ("--model=fcn", "--dataset=mnist5k", "--width=0.1", "--epochs=2", "--seeds=2")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ssm import tables
-from tests.tables.samples import put
+from paper import tables
+from tests.support.summaries import put
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from ssm.history import read_history
-from ssm.maskfile import load_masks
-from ssm.results import config_hash, read_summary
+from ssm.runs.folder import config_hash, read_summary
+from ssm.runs.history import read_history
+from ssm.runs.mask_file import load_masks
 
 ROOT = Path(__file__).resolve().parents[2]
 TRAIN, TEST = 320, 100

@@ -1,0 +1,1 @@
+"""All that knows the paper: its printed numbers, tables and figures, and which runs they are about."""

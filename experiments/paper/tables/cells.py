@@ -1,0 +1,92 @@
+"""What a record's values look like in a table's cells: rounded for reading, empty where there is nothing to say."""
+
+from collections.abc import Sequence
+
+from paper.tables.figures import Figure
+from paper.tables.printed import Record, usual
+
+
+def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows of cells as lines of text, each column as wide as its widest cell."""
+    widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]
+
+
+def text(value: object) -> str:
+    """Return a value as it is."""
+    return "" if value is None else str(value)
+
+
+def net(record: Record) -> list[str]:
+    """Return model, method and init, with what is unusual about each."""
+    model, method, init = record["model"], record["method"], text(record["init"])
+    if record["width"] not in (None, 1):
+        model += f" x{record['width']:g}"
+    if record["projections"] not in (None, 1):
+        model += f" ({record['projections']} projections)"
+    if record["batch_norm"] not in (None, "none", "affine" if method == "baseline" else "frozen"):
+        method += " + BN" if record["batch_norm"] == "affine" else f" + {record['batch_norm']} BN"
+    if record["score_scale"] not in (None, "xavier"):
+        init += f"/{record['score_scale']}"
+    if record["weight_distribution"] not in (None, usual(record["method"])["weight_distribution"]):
+        init += f" ({record['weight_distribution'].replace('_', ' ')})"
+    return [model, method, init]
+
+
+def runs(record: Record) -> str:
+    """Return how many seeds a row's mean is over, or why there is none."""
+    if record["runs"] is None:
+        return text(record["status"])
+    return f"{record['runs']}" + (f" (+{record['failed']} failed)" if record["failed"] else "")
+
+
+def epochs(record: Record) -> str:
+    """Return how long was trained, and for how long the paper says, where that is another number."""
+    ours, paper = record["epochs"], record["paper_epochs"]
+    return text(ours) if ours is None or paper in (None, ours) else f"{ours} of {paper}"
+
+
+def seconds(value: float | None) -> str:
+    """Return a time with two digits at least."""
+    return "" if value is None else f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
+
+
+def paper_seconds(record: Record) -> str:
+    """Return the paper's time, with its quantiles where they are printed."""
+    low, high = record["paper_seconds_q05"], record["paper_seconds_q95"]
+    return seconds(record["paper_seconds"]) + ("" if low is None else f" [{low:.2f}, {high:.2f}]")
+
+
+def interval(record: Record, figure: Figure, *, paper: bool = False) -> str:
+    """Return a figure's mean and quantiles, or why they are not known."""
+    name, digits = ("paper_" if paper else "") + figure.name, figure.digits
+    mean, q05, q95 = (record[f"{name}_{key}"] for key in ("mean", "q05", "q95"))
+    if mean is None:
+        # In the literature there are ranges of another kind, such as 11 - 93.
+        return text(record.get(name if paper else f"{name}_why"))
+    alone = record["runs"] == 1 and not paper  # has no spread
+    return f"{mean:.{digits}f}" + (
+        "" if alone or q05 is None or q95 is None else f" [{q05:.{digits}f}, {q95:.{digits}f}]"
+    )
+
+
+def difference(record: Record, figure: Figure) -> str:
+    """Return ours minus the paper's."""
+    value = record[f"{figure.name}_difference"]
+    return "" if value is None else f"{value:+.{figure.digits}f}"
+
+
+def p(record: Record, figure: Figure) -> str:
+    """Return Welch's p."""
+    value = record[f"{figure.name}_p"]
+    return "" if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def count(value: float | None) -> str:
+    """Return a number of weights."""
+    return "" if value is None else f"{value:,.0f}"
+
+
+def millions(value: float | str | None) -> str:
+    """Return a number of weights in millions, as the paper writes it."""
+    return text(value) if value is None or isinstance(value, str) else f"{value / 1e6:.3g} M"

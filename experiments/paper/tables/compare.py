@@ -1,0 +1,159 @@
+"""Runs beside the paper's rows: the same figures, their difference, and whether chance alone explains it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from paper.tables.figures import FIGURES, Figure, Found
+from paper.tables.printed import SETTINGS, SHORT, Record, dataset, identity, paper_row
+from ssm.errors import UserError
+from ssm.recipes.presets import recipe
+from ssm.statistics import std_from_quantiles, welch_from_summary
+
+_KEYS = ("mean", "q05", "q95")
+
+
+def compare(
+    summary: Mapping[str, Any], rows: Sequence[Record], *, name: str = "", figures: Sequence[Figure] = FIGURES
+) -> Record:
+    """Return a run and the paper's row as one flat record: shares in per cent, None for what is not known."""
+    row = paper_row(summary, rows)
+    record = blank(
+        figures,
+        status="run",
+        model=summary["model"],
+        method=summary["method"],
+        init=summary["init"],
+        preset=summary["preset"],
+        dataset=summary["dataset"],
+        epochs=summary["epochs"],
+        runs=summary["runs"],
+        failed=len(summary["failed"]),
+        seconds=summary["seconds_per_epoch_and_seed"]["median"],
+        weights=summary.get("weights"),
+        run=name,
+        **{key: value for key, value in identity(summary).items() if key in SETTINGS},
+    )
+    if row is not None:
+        put_paper(record, row, figures)
+    same = row is not None and row.get("dataset") == dataset(summary)
+    for figure in figures:
+        found = figure.find(summary)
+        _put(record, figure, found)
+        if row is not None and same:
+            _put_difference(record, figure, found, row.get("runs"))
+    return record
+
+
+def records(
+    runs: Mapping[str, Mapping[str, Any]], rows: Sequence[Record], *, models: Sequence[str] = ("fcn",)
+) -> list[Record]:
+    """Return every run's record in the order of the paper's rows, then those the paper has no row for.
+
+    The paper's rows about `models` that no run on the same data set answers are listed too, with runs None.
+    """
+    left = dict(runs)
+    listed: list[Record] = []
+    seen: list[Record] = []
+    for row in rows:
+        mine = {name: summary for name, summary in left.items() if paper_row(summary, rows) is row}
+        same = [name for name, summary in mine.items() if dataset(summary) == row.get("dataset")]
+        # A row is printed in several places of the paper; the text's own asides are no rows of a table.
+        key = identity(row)
+        first = key not in seen and not row["table"].startswith("sec:")
+        seen.append(key)
+        if row["model"] in models and first and not same:
+            listed.append(not_run(row))
+        listed += [
+            compare(mine[name], rows, name=name) for name in [*same, *(name for name in mine if name not in same)]
+        ]
+        left = {name: summary for name, summary in left.items() if name not in mine}
+    return listed + [compare(summary, rows, name=name) for name, summary in left.items()]
+
+
+def row_records(
+    runs: Mapping[str, Mapping[str, Any]], wanted: Iterable[Record], *, figures: Sequence[Figure] = FIGURES
+) -> list[Record]:
+    """Return the records of these rows of the paper, in their order: every run of a row on its data set, or not run.
+
+    Runs of the preset `paper` are a row's first.
+    """
+    listed = []
+    for row in wanted:
+        mine = [
+            name
+            for name, summary in runs.items()
+            if paper_row(summary, (row,)) is row and dataset(summary) == row.get("dataset")
+        ]
+        mine.sort(key=lambda name: runs[name]["preset"] != "paper")
+        listed += [compare(runs[name], (row,), name=name, figures=figures) for name in mine] or [not_run(row, figures)]
+    return listed
+
+
+def not_run(row: Record, figures: Sequence[Figure] = FIGURES) -> Record:
+    """Return the record of a row of the paper that no run answers: ours is None."""
+    known = identity(row) | {"method": SHORT.get(row["method"], row["method"])}
+    record = blank(figures, status="not run", **known)
+    put_paper(record, row, figures)
+    return record
+
+
+def blank(figures: Sequence[Figure] = FIGURES, **known: Any) -> Record:
+    """Return a record of which only this is known."""
+    keys = ["model", "method", "init", "preset", "dataset", "epochs", "runs", "failed"]
+    for figure in figures:
+        name = figure.name
+        keys += [f"{side}{name}_{key}" for side in ("", "paper_") for key in _KEYS]
+        keys += [f"{name}_difference", f"{name}_p", f"{name}_overlap", *([f"{name}_why"] if figure.lacks else [])]
+    times = ["seconds", "paper_seconds", "paper_seconds_q05", "paper_seconds_q95"]
+    counts = ["weights", "paper_remaining_weights", "paper_epochs"]
+    return dict.fromkeys([*keys, *times, "run", *SETTINGS, *counts, "status"]) | known
+
+
+def put_paper(record: Record, row: Record, figures: Sequence[Figure]) -> None:
+    """Put the paper's own figures into a record."""
+    for figure in figures:
+        printed = row.get(figure.theirs, {})
+        printed = printed if isinstance(printed, dict) else {"mean": printed}
+        for key in _KEYS:
+            record[f"paper_{figure.name}_{key}"] = printed.get(key)
+    seconds = row.get("seconds_per_epoch", {})
+    record["paper_seconds"] = seconds.get("mean")
+    record["paper_seconds_q05"], record["paper_seconds_q95"] = seconds.get("q05"), seconds.get("q95")
+    record["paper_remaining_weights"] = row.get("remaining_weights")
+    try:
+        record["paper_epochs"] = recipe(row["model"], record["method"], "paper", row["dataset"])["epochs"]
+    except (KeyError, UserError):
+        record["paper_epochs"] = None
+
+
+def _put(record: Record, figure: Figure, found: Found) -> None:
+    for key in _KEYS:
+        value = None if found.statistics is None else found.statistics[key]
+        record[f"{figure.name}_{key}"] = None if value is None else figure.factor * value
+    if figure.lacks and found.statistics is None:
+        record[f"{figure.name}_why"] = found.why
+
+
+def _put_difference(record: Record, figure: Figure, found: Found, paper_runs: int | None) -> None:
+    """Put difference, p and overlap into the record of a run on the data set of the paper's row."""
+    ours, theirs = ([record[f"{side}{figure.name}_{key}"] for key in _KEYS] for side in ("", "paper_"))
+    if theirs[0] is None:
+        return
+    record[f"{figure.name}_overlap"] = _overlap(ours, theirs, record["runs"])
+    if ours[0] is None:
+        return
+    record[f"{figure.name}_difference"] = ours[0] - theirs[0]
+    std = found.statistics["std"] if found.statistics is not None else None
+    if std is None or paper_runs is None or None in theirs:
+        return
+    spread = std_from_quantiles(theirs[1], theirs[2])
+    sample = ours[0], figure.factor * std, record["runs"]
+    record[f"{figure.name}_p"] = welch_from_summary(*sample, theirs[0], spread, paper_runs)
+
+
+def _overlap(ours: Sequence[float | None], theirs: Sequence[float | None], runs: int) -> str:
+    """Return whether two intervals, each mean, q05 and q95, have a point in common; one seed has no interval."""
+    (_, low, high), (_, paper_low, paper_high) = ours, theirs
+    if low is None or high is None or paper_low is None or paper_high is None or runs < 2:
+        return "unknown"
+    return "yes" if low <= paper_high and paper_low <= high else "no"

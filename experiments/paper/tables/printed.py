@@ -1,0 +1,106 @@
+"""The paper's printed numbers, and which of its rows a run is about."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ssm.data.published import STAND_INS
+from ssm.errors import UserError
+from ssm.files import read_json
+
+Record = dict[str, Any]
+
+# Our names for what the paper's rows call otherwise.
+METHODS = {"signed": "signed_supermask", "binary": "binary_supermask"}
+SHORT = {long: short for short, long in METHODS.items()}
+_USUAL: Record = {"width": 1.0, "batch_norm": "none", "projections": 1, "score_scale": "xavier"}
+SETTINGS = (*_USUAL, "weight_distribution")
+"""What decides which of the paper's rows a run is about, beside model, method, init and data set."""
+# Recipes of their own, for which the paper prints no row.
+WITHOUT_ROW = ("sinn1", "sinn2")
+
+_SECTIONS = ("weights", "sinn", "hyperparameters", "architectures", "literature_cifar10", "supermask_literature")
+
+
+def read_paper(path: str | os.PathLike[str]) -> list[Record]:
+    """Read the rows of paper.json.
+
+    Raises:
+        UserError: naming the file, if it is missing or damaged.
+    """
+    paper = read_json(path)
+    try:
+        rows = paper["rows"]
+        _ = [(row["table"], row["model"], row["method"], row["init"], row["test_accuracy_percent"]) for row in rows]
+    except (KeyError, TypeError) as error:
+        raise UserError(f"{path} is damaged: not the paper's rows ({error!r})") from error
+    return rows
+
+
+def read_printed(path: str | os.PathLike[str]) -> Record:
+    """Read all of paper.json: its rows, and what else the paper's tables print, section by section.
+
+    Raises:
+        UserError: naming the file, if it is missing or damaged, or has not all sections.
+    """
+    read_paper(path)
+    paper = read_json(path)
+    missing = [section for section in _SECTIONS if section not in paper]
+    if missing:
+        raise UserError(f"{path} is damaged: it has no {', '.join(missing)}")
+    return paper
+
+
+def with_config(summary: Mapping[str, Any], config: Mapping[str, Any]) -> Record:
+    """Return a run's summary with those values of its configuration that decide which of the paper's rows is its."""
+    return {**summary, **_settings({"method": summary["method"], **config})}
+
+
+def paper_row(summary: Mapping[str, Any], rows: Sequence[Record]) -> Record | None:
+    """Return the first of the paper's rows that a run, see `with_config`, is about, or None.
+
+    It has the run's model, width, projection blocks, batch normalisation, method, and scales of weights and scores, and
+    its data set, or that for which the run's stands in: then the figures are not comparable.
+    """
+    if summary["preset"] in WITHOUT_ROW:
+        return None
+    data = dataset(summary)
+    wanted = identity({**summary, "method": METHODS.get(summary["method"], summary["method"])})
+    wanted["dataset"] = STAND_INS.get(data, data)
+    return next((row for row in rows if identity(row) == wanted), None)
+
+
+def select(rows: Sequence[Record], wanted: Sequence[Mapping[str, Any]]) -> list[Record]:
+    """Return the paper's row of each of these models, methods, inits and, where they are not usual, other settings.
+
+    Raises:
+        UserError: naming a row that paper.json lacks.
+    """
+    found = []
+    for keys in wanted:
+        named = {**keys, "method": METHODS.get(keys["method"], keys["method"])}
+        whole = named | _settings(named)
+        row = next((row for row in rows if whole.items() <= {**row, **_settings(row)}.items()), None)
+        if row is None:
+            raise UserError(f"paper.json is damaged: it has no row of {dict(keys)}")
+        found.append(row)
+    return found
+
+
+def identity(row: Mapping[str, Any]) -> Record:
+    """Return what tells a row of the paper, or a run, from all others."""
+    return {**{name: row.get(name) for name in ("model", "method", "init", "dataset")}, **_settings(row)}
+
+
+def usual(method: str) -> Record:
+    """Return the settings that a row of this method has where it, or a run older than the option, doesn't say."""
+    return {**_USUAL, "weight_distribution": "uniform" if method == "baseline" else "signed_constant"}
+
+
+def _settings(row: Mapping[str, Any]) -> Record:
+    return {name: row.get(name, value) for name, value in usual(row["method"]).items()}
+
+
+def dataset(summary: Mapping[str, Any]) -> str:
+    """Return the name of a run's data set, wherever it came from."""
+    return summary["dataset"].removeprefix("tfds:")

@@ -1,5 +1,0 @@
-"""Trained nets as small files: `export.py` makes one, `ssm.load` reads it; docs/format.md says what the bytes are."""
-
-from ssm.artifact.artifact import Artifact, Layer, load
-
-__all__ = ["Artifact", "Layer", "load"]

@@ -1,0 +1,5 @@
+"""Trained nets as small files: `export.py` makes one, `ssm.load` reads it; docs/format.md says what the bytes are."""
+
+from ssm.export.artifact import Artifact, Layer, load
+
+__all__ = ["Artifact", "Layer", "load"]

@@ -1,0 +1,129 @@
+"""Artefacts made from a run's folder, or from a masked module of the user's own; needs JAX."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ssm.errors import UserError
+from ssm.export.artifact import Artifact, Layer, digest
+from ssm.export.flax_module import initial_frozen
+from ssm.files import plain
+from ssm.models.graph import architecture, value_shapes
+from ssm.runs.images import image_facts
+from ssm.runs.initial import config_of
+from ssm.runs.reader import FinishedRun, spans
+from ssm.runs.value_file import load_values, value_path
+from ssm.supermask import Supermask
+from ssm.trees import flatten
+
+_ABOUT = ("method", "init", "preset", "dataset", "epochs")
+
+
+def from_run(run: FinishedRun, seed: int) -> Artifact:
+    """Return the net that a finished seed of a run ended with.
+
+    Raises:
+        UserError: for a baseline, a seed that the run has not, or a folder that lacks what is needed of it.
+    """
+    if run.setting("method") == "baseline":
+        raise UserError(f"{run.folder} is a baseline: there is no mask, and a run keeps no trained weights")
+    if seed not in run.seeds:
+        raise UserError(f"{run.folder} has no finished seed {seed}; it has {spans(run.seeds) or 'none'}")
+    masks = {layer: mask[0] for layer, mask in run.masks([seed]).items()}
+    inputs, class_names = image_facts(run)
+    net = architecture(run.setting, inputs, len(class_names))
+    config = config_of(run)
+    frozen = initial_frozen(config, seed, inputs, len(class_names))
+    if {name: kernel.shape for name, kernel in frozen.items()} != {name: mask.shape for name, mask in masks.items()}:
+        raise UserError(f"{run.folder}: the masks of seed {seed} are not those of the net that its configuration names")
+    layers, hashes = {}, {}
+    for name, mask in masks.items():
+        layers[name] = ternary_layer(mask, frozen[name])
+        if layers[name].constant is None:
+            hashes[name] = digest(frozen[name])
+    remaining = sum(np.count_nonzero(mask) for mask in masks.values()) / sum(mask.size for mask in masks.values())
+    said = run.summary["remaining_weights"]["values"][str(seed)]
+    if not math.isclose(remaining, said, rel_tol=1e-6):
+        raise UserError(f"{run.folder}: the masks of seed {seed} keep {remaining:.6f}, its summary says {said:.6f}")
+    return Artifact(
+        layers=layers,
+        values=_values(run, seed, value_shapes(net)),
+        architecture=net,
+        precision=config.precision,
+        class_names=class_names,
+        about={
+            "run": run.name,
+            "seed": seed,
+            **{name: run.setting(name) for name in _ABOUT},
+            "test_accuracy": run.summary["test_accuracy"]["values"][str(seed)],
+            "remaining_weights": said,
+        },
+        recipe={"config": plain(config.as_dict()), "seed": seed, "hashes": hashes} if hashes else None,
+    )
+
+
+def from_supermask(
+    model: Supermask,
+    variables: Mapping[str, Any],
+    *,
+    class_names: Sequence[str] = (),
+    about: Mapping[str, Any] | None = None,
+) -> Artifact:
+    """Return the net of a masked module of one's own; `ssm.load(path, module=...)` needs the plain module again.
+
+    Raises:
+        UserError: for a layer whose weights have no one magnitude: draw them as signed constants
+            (`kernel_init=ssm.initializers...`), or save the weights themselves.
+    """
+    weights = flatten(model.weights(variables))
+    layers: dict[str, Layer] = {}
+    values: dict[str, np.ndarray] = {}
+    masked = {tuple(name.split("/")) for name in model.masks(variables)}
+    for path, weight in weights.items():
+        array = np.asarray(weight)
+        if path not in masked:
+            values["/".join(("params", *path))] = array
+            continue
+        if len(path) == 1:
+            raise UserError(f"the masked parameter {path[0]} must lie in a submodule with a name, as nn.Dense's does")
+        name = "/".join(path if path[-1] == "embedding" else path[:-1])
+        if path[-1] not in ("kernel", "embedding"):
+            raise UserError(f"a masked parameter must be named kernel or embedding, not {path[-1]}")
+        layers[name] = ternary_layer(np.sign(array).astype(np.int8), np.abs(array[array != 0]))
+        if layers[name].constant is None:
+            raise UserError(
+                f"the weights of {name} have no one magnitude, and only the ternary matrix and one constant are saved: "
+                "draw them as signed constants (kernel_init=ssm.initializers.signed_constant(...))"
+            )
+    rest = {name: tree["net"] for name, tree in variables.items() if name not in ("params", "frozen")}
+    for path, leaf in flatten(rest).items():
+        values["/".join(path)] = np.asarray(leaf)
+    if other := [name for name, value in values.items() if value.dtype != np.float32]:
+        raise UserError(f"{', '.join(other)}: only float32 values are saved")
+    return Artifact(layers=layers, values=values, architecture=None, class_names=tuple(class_names), about=about or {})
+
+
+def ternary_layer(mask: np.ndarray, frozen: np.ndarray) -> Layer:
+    """Return the layer of a mask on frozen weights: where these are +c or -c, their signs go into the matrix.
+
+    That is the ledger's symmetry: mask times weight is c times a ternary matrix, whatever the signs were.
+    """
+    magnitudes = np.abs(frozen)
+    if not magnitudes.size:
+        return Layer(mask.astype(np.int8), 0.0)
+    constant = float(magnitudes.flat[0])
+    if not (magnitudes == magnitudes.flat[0]).all():
+        return Layer(mask.astype(np.int8), None)
+    signs = np.sign(frozen).astype(np.int8) if frozen.shape == mask.shape else np.int8(1)
+    return Layer((mask * signs).astype(np.int8), constant)
+
+
+def _values(run: FinishedRun, seed: int, wanted: Mapping[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
+    if not wanted:
+        return {}
+    found = load_values(value_path(run.folder, seed))
+    if {name: value.shape for name, value in found.items()} != dict(wanted):
+        raise UserError(f"{run.folder}: the batch normalisation of seed {seed} is not that of its net")
+    return {name: found[name] for name in wanted}

@@ -1,0 +1,230 @@
+"""What the header of an artefact says: one pass from JSON that may say anything to values that fit together."""
+
+import dataclasses
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
+from reprlib import repr as short
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from ssm.errors import UserError
+from ssm.export.artifact import kernel_path
+from ssm.export.coding import Counts
+from ssm.models.graph import Architecture, Shape, architecture, graph, kernel_shapes, value_shapes
+from ssm.recipes.presets import BLOCKS
+
+PREPROCESSING = "per_image_standardization"
+PRECISIONS = ("float32", "bfloat16")
+FIELDS = ("architecture", "precision", "preprocessing", "class_names", "about", "recipe", "layers", "values")
+MOST_AXES = 8
+MOST_ELEMENTS = 1 << 40  # of any shape, an axis of 0 counted as 1: NumPy has no arrays of some larger ones
+MOST_PARTS = 32  # of a name, between slashes
+MOST_CONSTANT = 1e30
+
+T = TypeVar("T")
+
+
+class LayerForm(NamedTuple):
+    """All of a layer but its elements."""
+
+    shape: Shape
+    counts: Counts
+    constant: float | None
+
+
+class Header(NamedTuple):
+    """The fields of `Artifact`, with the shapes of what else the file holds; all of it checked."""
+
+    architecture: Architecture | None
+    precision: str
+    class_names: tuple[str, ...]
+    about: dict[str, Any]
+    recipe: dict[str, Any] | None
+    layers: dict[str, LayerForm]
+    values: dict[str, Shape]
+
+    @property
+    def weights(self) -> int:
+        """The number of weights in all layers."""
+        return sum(layer.counts.size for layer in self.layers.values())
+
+
+def checked(header: Mapping[str, Any]) -> Header:
+    """Return what a header says, as `ssm.export.container` reads or writes it: a tree of plain JSON values.
+
+    Raises:
+        UserError: for a wrong type, a field too few or too many, and what contradicts itself.
+    """
+    if strange := sorted(set(header) ^ set(FIELDS)):
+        raise _damaged("a field lacks, or is not known", strange)
+    if header["preprocessing"] != PREPROCESSING or header["precision"] not in PRECISIONS:
+        raise _damaged("preprocessing and precision", [header["preprocessing"], header["precision"]])
+    net = _architecture(header["architecture"])
+    layers = _by_name("layer", map(_layer, _each("layers", header["layers"], 5)))
+    values = _by_name("value", map(_value, _each("values", header["values"], 2)))
+    _check_paths(layers, values)
+    if net is not None:
+        _check_shapes("layers", {name: layer.shape for name, layer in layers.items()}, _kernel_shapes(net))
+        _check_shapes("values", values, value_shapes(net))
+    return Header(
+        architecture=net,
+        precision=header["precision"],
+        class_names=_class_names(header["class_names"], net),
+        about=_about(header["about"]),
+        recipe=_recipe(header["recipe"], net, {name for name, layer in layers.items() if layer.constant is None}),
+        layers=layers,
+        values=values,
+    )
+
+
+def _damaged(what: str, value: Any) -> UserError:
+    return UserError(f"its header is damaged: {what}: {short(value)}")
+
+
+def _typed(what: str, value: Any, kind: type[T]) -> T:
+    """Return a value that is exactly of one of JSON's types: a bool is no int."""
+    if type(value) is not kind:
+        raise _damaged(what, value)
+    return value
+
+
+def _whole(what: str, value: Any, least: int, most: int) -> int:
+    if not least <= _typed(what, value, int) <= most:
+        raise _damaged(what, value)
+    return value
+
+
+def _each(what: str, value: Any, length: int) -> list[list[Any]]:
+    """Return a list of lists of one length."""
+    for entry in _typed(what, value, list):
+        if len(_typed(what, entry, list)) != length:
+            raise _damaged(what, entry)
+    return value
+
+
+def _by_name(what: str, pairs: Iterable[tuple[str, T]]) -> dict[str, T]:
+    found: dict[str, T] = {}
+    for name, value in pairs:
+        parts = _typed(f"the name of a {what}", name, str).split("/")
+        if not all(parts) or len(parts) > MOST_PARTS or name in found:
+            raise _damaged(f"the name of a {what}, or it is there twice", name)
+        found[name] = value
+    return found
+
+
+def _layer(entry: list[Any]) -> tuple[str, LayerForm]:
+    name, sizes, minus, plus, constant = entry
+    shape = _shape("the shape of a layer", sizes)
+    if not shape:
+        raise _damaged("the shape of a layer", sizes)
+    size = math.prod(shape)
+    _whole("the elements of -1 in a layer", minus, 0, size)
+    _whole("the elements of +1 in a layer", plus, 0, size - minus)
+    return name, LayerForm(shape, Counts(minus, plus, size), _constant(constant))
+
+
+def _value(entry: list[Any]) -> tuple[str, Shape]:
+    name, sizes = entry
+    return name, _shape("the shape of a value", sizes)
+
+
+def _shape(what: str, sizes: Any) -> Shape:
+    if len(_typed(what, sizes, list)) > MOST_AXES:
+        raise _damaged(what, sizes)
+    shape = tuple(_whole(what, size, 0, 2**31 - 1) for size in sizes)
+    if math.prod(max(size, 1) for size in shape) > MOST_ELEMENTS:
+        raise _damaged(what, sizes)
+    return shape
+
+
+def _constant(value: Any) -> float | None:
+    if value is None:
+        return None
+    if type(value) not in (int, float) or not abs(value) < MOST_CONSTANT or float(np.float32(value)) != value:
+        raise _damaged("the constant of a layer, which must be a float32", value)
+    return float(value)
+
+
+def _check_paths(layers: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+    """Raise UserError where two parameters would have one place in the net's variables, or one lie in another."""
+    paths = sorted([*(("params", *kernel_path(name)) for name in layers), *(tuple(name.split("/")) for name in values)])
+    for one, next_ in pairwise(paths):
+        if next_[: len(one)] == one:
+            raise _damaged("two parameters in one place", "/".join(one))
+    if paths and min(map(len, paths)) < 2:
+        raise _damaged("a value of no collection", "/".join(min(paths, key=len)))
+
+
+def _architecture(fields: Any) -> Architecture | None:
+    if fields is None:
+        return None
+    what = "architecture"
+    if {field.name for field in dataclasses.fields(Architecture)} != set(_typed(what, fields, dict)):
+        raise _damaged(what, sorted(fields))
+    for name, kind in (("model", str), ("batch_norm", str), ("classes", int), ("projections", int)):
+        _typed(f"{what}: {name}", fields[name], kind)
+    inputs = _shape(f"{what}: inputs", fields["inputs"])
+    return _known(lambda: Architecture(**{**fields, "inputs": inputs}))
+
+
+def _known(make: Callable[[], Architecture]) -> Architecture:
+    try:
+        return make()
+    except UserError as error:  # which may hold text of any length
+        raise UserError(f"its header is damaged: architecture: {str(error)[:120]}") from error
+
+
+def _kernel_shapes(net: Architecture) -> dict[str, Shape]:
+    return kernel_shapes(graph(net), net.inputs)
+
+
+def _check_shapes(what: str, found: Mapping[str, Shape], wanted: Mapping[str, Shape]) -> None:
+    if dict(found) != dict(wanted):
+        other = sorted(name for name in {*found, *wanted} if found.get(name) != wanted.get(name))
+        raise UserError(f"its {what} are not those of its architecture: {short(other)}")
+
+
+def _class_names(names: Any, net: Architecture | None) -> tuple[str, ...]:
+    if not all(type(name) is str for name in _typed("class_names", names, list)):
+        raise _damaged("class_names", names)
+    if net is not None and len(names) not in (0, net.classes):
+        raise UserError(f"{len(names)} class names for {net.classes} classes")
+    return tuple(names)
+
+
+def _about(about: Any) -> dict[str, Any]:
+    """Return what is for people; only what the programs print by a format has a type."""
+    for name in ("test_accuracy", "remaining_weights"):
+        value = _typed("about", about, dict).get(name, 0.0)
+        if type(value) not in (int, float) or not 0 <= value <= 1:
+            raise _damaged(f"about: {name}", value)
+    return about
+
+
+def _recipe(recipe: Any, net: Architecture | None, drawn: set[str]) -> dict[str, Any] | None:
+    """Return how the frozen weights of the layers `drawn` come again; the rest of its configuration is Config's."""
+    if (recipe is None) != (not drawn):
+        raise UserError("its header is damaged: a recipe of frozen weights is there without need, or lacks")
+    if recipe is None:
+        return None
+    if set(_typed("recipe", recipe, dict)) != {"config", "seed", "hashes"} or net is None:
+        raise _damaged("recipe", sorted(recipe))
+    _whole("recipe: seed", recipe["seed"], 0, 2**32 - 1)
+    hashes = _typed("recipe: hashes", recipe["hashes"], dict)
+    known = all(type(text) is str and re.fullmatch("[0-9a-f]{16}", text) for text in hashes.values())
+    if set(hashes) != drawn or not known:
+        raise _damaged("recipe: hashes", hashes)
+    config = _typed("recipe: config", recipe["config"], dict)
+    if not all(type(value) in (str, int, float, bool) for value in config.values()) or not isinstance(
+        config.get("model"), str
+    ):
+        raise _damaged("recipe: config", config)
+    usual = {one.name: one.default for one in dataclasses.fields(Architecture)}
+    usual["batch_norm"] = "frozen" if config["model"] in BLOCKS else "none"
+    # Else it would be another net that is drawn, of any size.
+    if _known(lambda: architecture((usual | config).__getitem__, net.inputs, net.classes)) != net:
+        raise UserError("its header is damaged: the recipe of frozen weights is that of another architecture")
+    return recipe

@@ -1,0 +1,163 @@
+"""Convolutions with a gradient of their own, for `nn.Conv(conv_general_dilated=...)`: fast where XLA's are not.
+
+On a CPU the weight gradient that autodiff makes is thirty times too slow inside `lax.scan`, and matrix products want a
+few images at a time, so that what they are made of stays in the cache.  Which form a layer takes is a rule drawn from
+`experiments/benchmarks/convolutions.py`, whose figures are in docs/speed.md.
+"""
+
+from functools import partial
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jaxtyping import Float
+
+from ssm.ops import im2col, winograd
+from ssm.ops.matmul import Round, bfloat16_dot_general, native_bfloat16, operand
+from ssm.ops.pooling import NOTHING, Then
+
+Form: TypeAlias = Literal["auto", "xla", "columns", "winograd"]
+FORMS: dict[Form, Any] = {"columns": im2col, "winograd": winograd}
+NUMBERS = ("NHWC", "HWIO", "NHWC")
+
+WINOGRAD_FEATURES = 16
+"""Inputs and outputs of a layer from which on Winograd's form is the faster one on a CPU."""
+TILES = 256
+"""Tiles of 2 x 2 outputs in a block on a CPU: many enough for the products, few enough for the cache."""
+
+
+class _Plan(NamedTuple):
+    """The static choices of one convolution."""
+
+    form: Form
+    block: int  # images at a time
+    bfloat16: bool
+    then: Then
+
+
+def choose(x: tuple[int, ...], w: tuple[int, ...], backend: str) -> Form:
+    """Return the form for images [b, h, w, i] and a kernel [3, 3, i, o], stride 1, of the same size as the output."""
+    if backend != "cpu":
+        return "xla"
+    even = x[1] % 2 == 0 and x[2] % 2 == 0
+    return "winograd" if even and min(w[2:]) >= WINOGRAD_FEATURES else "columns"
+
+
+def block_size(batch: int, height: int, width: int) -> int:
+    """Return how many images are taken at a time: the largest divisor of the batch with at most TILES tiles."""
+    if jax.default_backend() != "cpu":
+        return batch
+    most = max(1, TILES * 4 // (height * width))
+    return next((count for count in range(min(most, batch), 0, -1) if batch % count == 0), batch)
+
+
+def conv_general_dilated(
+    lhs: Float[Array, "b h w i"],
+    rhs: Float[Array, "kh kw i o"],
+    window_strides,
+    padding,
+    *,
+    lhs_dilation=None,
+    rhs_dilation=None,
+    dimension_numbers=None,
+    feature_group_count: int = 1,
+    precision=None,
+    then: Then = NOTHING,
+    form: Form = "auto",
+    bfloat16: bool = False,
+) -> Float[Array, "b h w o"]:
+    """Convolve as `jax.lax.conv_general_dilated` does, in a form that is fast for the layer.
+
+    `form` forces one where it fits: 3 x 3, stride 1, padding 1, and even sides for `winograd`; all else is XLA's.
+    With `bfloat16` the operands of the products are rounded, and sums are float32.  `then` is what follows.
+    """
+    if form != "xla" and _is_plain(lhs, rhs, lhs_dilation, rhs_dilation, dimension_numbers, feature_group_count):
+        if rhs.shape[:2] == (1, 1) and (isinstance(padding, str) or not np.any(padding)):
+            return then.function(_pointwise(lhs, rhs, window_strides, bfloat16))
+        if _is_same_3x3(rhs, window_strides, padding):
+            if form == "auto" or (form == "winograd" and (lhs.shape[1] % 2 or lhs.shape[2] % 2)):
+                form = choose(lhs.shape, rhs.shape, jax.default_backend())
+            if form != "xla":
+                plan = _Plan(form, block_size(*lhs.shape[:3]), bfloat16, then)
+                result: Array = _convolve(plan, lhs, rhs)  # type: ignore[assignment]
+                return result
+    rounded = _rounding(bfloat16)
+    options: dict[str, Any] = {"dimension_numbers": dimension_numbers, "feature_group_count": feature_group_count}
+    options |= {"lhs_dilation": lhs_dilation, "rhs_dilation": rhs_dilation, "precision": precision}
+    y = lax.conv_general_dilated(rounded(lhs), rounded(rhs), window_strides, padding, **options)
+    return then.function(y.astype(jnp.float32) if bfloat16 else y)
+
+
+def _is_plain(lhs, rhs, lhs_dilation, rhs_dilation, dimension_numbers, groups) -> bool:
+    if lhs.ndim != 4 or groups != 1 or any(d != 1 for d in (*(lhs_dilation or ()), *(rhs_dilation or ()))):
+        return False
+    numbers = lax.conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
+    return numbers == lax.conv_dimension_numbers(lhs.shape, rhs.shape, NUMBERS)
+
+
+def _is_same_3x3(rhs, strides, padding) -> bool:
+    same = padding == "SAME" if isinstance(padding, str) else tuple(map(tuple, padding)) == ((1, 1), (1, 1))
+    return rhs.shape[:2] == (3, 3) and tuple(strides) == (1, 1) and same
+
+
+def _rounding(bfloat16: bool) -> Round:
+    """Return what is done to the operands of a product."""
+    return partial(operand, native=native_bfloat16()) if bfloat16 else lambda x: x
+
+
+def _pointwise(x: Array, w: Array, strides, bfloat16: bool) -> Array:
+    """Convolve 1 x 1, which is a matrix product, and whose gradients are, too."""
+    x = x[:, :: strides[0], :: strides[1]]
+    matrix = w.reshape(w.shape[-2:])
+    numbers = (((3,), (0,)), ((), ()))
+    return bfloat16_dot_general(x, matrix, numbers) if bfloat16 else lax.dot_general(x, matrix, numbers)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _convolve(plan: _Plan, x: Array, w: Array) -> Array:
+    return _blocks_forward(plan, x, w)[0]
+
+
+def _blocks_forward(plan: _Plan, x: Array, w: Array) -> tuple[Array, Any]:
+    """Return what follows the convolution, and its residual."""
+    rounded, form = _rounding(plan.bfloat16), FORMS[plan.form]
+    kernel = rounded(form.transform_kernel(w))
+
+    def convolve(block: Array) -> tuple[Array, Any]:
+        return plan.then.forward(form.forward(block, kernel, rounded))
+
+    if plan.block == x.shape[0]:
+        return convolve(x)
+    return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), lax.map(convolve, _split(x, plan.block)))
+
+
+def _split(tree: Any, block: int) -> Any:
+    return jax.tree.map(lambda a: a.reshape(-1, block, *a.shape[1:]), tree)
+
+
+def _forward(plan, x, w):
+    y, residual = _blocks_forward(plan, x.value, w.value)
+    # Nobody asks for the cotangent of the first layer's images; None and () are both trees without leaves.
+    return y, (x.value, w.value, y, residual, () if x.perturbed else None)
+
+
+def _backward(plan, residuals, g):
+    x, w, y, residual, asked = residuals
+    rounded, form = _rounding(plan.bfloat16), FORMS[plan.form]
+    kernel = rounded(form.transform_kernel(w))
+
+    def add(total, block):
+        x, y, residual, g = block
+        g = plan.then.backward(y, residual, g, (*x.shape[:3], w.shape[-1]))
+        dx, dw = form.backward(x, kernel, g, rounded, inputs=asked is not None)
+        return total + dw, dx
+
+    total, blocks = jnp.zeros(kernel.shape, jnp.float32), (x, y, residual, g)
+    dw, dx = add(total, blocks) if plan.block == x.shape[0] else lax.scan(add, total, _split(blocks, plan.block))
+    dx = jnp.zeros_like(x) if dx is None else dx.reshape(x.shape)
+    return dx, form.untransform_kernel(dw)
+
+
+_convolve.defvjp(_forward, _backward, symbolic_zeros=True)

@@ -1,0 +1,1 @@
+"""From names to objects: configurations, presets, and the nets and learners that they mean."""

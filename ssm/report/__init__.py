@@ -1,5 +1,0 @@
-"""One run as one HTML page that needs nothing else: no network, no script, no other file."""
-
-from ssm.report.page import render
-
-__all__ = ["render"]

@@ -1,0 +1,61 @@
+"""The masks that training begins with: they come again from the configuration and the seed."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Int8
+
+from ssm.recipes.build import build
+from ssm.recipes.config import Config
+from ssm.training.epoch import make_program
+from ssm.errors import UserError
+from ssm.runs.reader import FinishedRun
+from ssm.training.loop import beginning
+
+
+def initial_masks(
+    config: Config, seeds: Sequence[int], input_shape: Sequence[int], classes: int
+) -> dict[str, Int8[np.ndarray, "seeds ..."]]:
+    """Return the masks before the first step by layer, as training makes them, of each seed.
+
+    input_shape: of one image, (height, width, channels).  classes: the net's outputs.
+
+    Raises:
+        UserError: for a baseline, whose masks are all ones and no masks, or no seeds.
+    """
+    if config.method == "baseline":
+        raise UserError("a baseline has no masks")
+    if not seeds:
+        raise UserError("no seeds were named whose masks to make")
+    # The trainer's own program, so that thresholds are rounded as they were; a seed at a time, for want of room.
+    program = make_program(
+        build(config, classes=classes),
+        config,
+        jnp.zeros((1, *input_shape)),
+        gauge=False,
+        loop="map",
+        devices=jax.local_devices()[:1],
+    )
+    found = []
+    for seed in seeds:
+        masks, *_ = program.finish(program.start(program.place(beginning([(config, seed)]))))
+        found.append(jax.device_get(masks))
+    return {layer: np.concatenate([one[layer] for one in found]) for layer in found[0]}
+
+
+def config_of(run: FinishedRun) -> Config:
+    """Return a finished run's configuration, with usual values for options that it is older than.
+
+    Raises:
+        UserError: if it is not one that can be run.
+    """
+    known = {field.name for field in dataclasses.fields(Config)}
+    if strange := sorted(set(run.config) - known):
+        raise UserError(f"{run.folder / 'config.json'} has options that this version does not know: {strange}")
+    try:
+        return Config(**{name: run.setting(name) for name in known})
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{run.folder / 'config.json'} is damaged: not the configuration of a run ({error})") from error

@@ -1,0 +1,46 @@
+"""What every program under experiments/ does at its start and at its end."""
+
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import tyro
+
+from ssm.errors import UserError
+from ssm.runs.signals import Interrupted
+
+
+def run_program(main: Callable[[Any], None], options: type, *, description: str | None = None) -> None:
+    """Read a dataclass of options from the command line and call `main` with it.
+
+    A UserError is one message on stderr and exit status 2; a signal that ends training, one and 128 + its number.
+    """
+    name = Path(sys.argv[0]).name
+    try:
+        main(tyro.cli(options, description=description))
+    except UserError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        sys.exit(2)
+    except Interrupted as stopped:
+        print(f"{name}: {stopped}\nTo go on: {shlex.join(command())}", file=sys.stderr)
+        sys.exit(128 + stopped.number)
+    except KeyboardInterrupt:
+        print(f"{name}: stopped; what was saved stands, and the same command does the rest", file=sys.stderr)
+        sys.exit(130)
+
+
+def command(*options: str) -> list[str]:
+    """Return this process's command line as a user would give it again.
+
+    Without --fresh, which must not be repeated, and without `options` and their values, whichever way they are written.
+    """
+    kept = ["python"]
+    value = False  # whether the next argument is the value of an option that was left out
+    for argument in sys.argv:
+        name, sign, _ = argument.partition("=")
+        if not value and name not in ("--fresh", *options):
+            kept.append(argument)
+        value = not value and name in options and not sign
+    return kept

@@ -1,0 +1,182 @@
+"""What came out of a run: settings, summary, curve and masks, from its own folder or a published one."""
+
+import csv
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int8
+
+from ssm.errors import UserError
+from ssm.files import read_json
+from ssm.runs.history import Row, curve, read_history
+from ssm.runs.mask_file import load_masks
+from ssm.recipes.presets import recipe
+from ssm.runs.folder import mask_path, read_summary
+
+_NAMED = ("model", "method", "init", "preset", "dataset", "epochs")
+"""What a summary says of the configuration, for a folder without one."""
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """A run with finished seeds, opened by `read_finished`; masks and curve are read when they are asked for."""
+
+    folder: Path
+    config: dict[str, Any]
+    summary: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The folder's own name, MODEL-METHOD-INIT-HASH."""
+        return self.folder.resolve().name
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds that are finished and did not fail, ascending."""
+        return sorted(int(seed) for seed in self.summary["test_accuracy"]["values"])
+
+    @property
+    def mask_seeds(self) -> list[int]:
+        """Those of `seeds` whose masks are in the folder; none of a baseline, whose masks are all ones and no masks."""
+        if self.setting("method") == "baseline":
+            return []
+        return [seed for seed in self.seeds if mask_path(self.folder, seed).exists()]
+
+    @property
+    def has_masks(self) -> bool:
+        """Whether there are masks to look at."""
+        return bool(self.mask_seeds)
+
+    def setting(self, name: str) -> Any:
+        """Return a value of the configuration; where a run is older than the option, the one of its preset.
+
+        Raises:
+            UserError: for a name that neither the configuration nor the preset knows.
+        """
+        if name in self.config:
+            return self.config[name]
+        if name in _NAMED:
+            return self.summary[name]
+        model, method, preset, dataset = (self.setting(key) for key in ("model", "method", "preset", "dataset"))
+        usual = recipe(model, method, preset, dataset)
+        if name not in usual:
+            raise UserError(f"{self.folder / 'config.json'} has no {name}, and it has no usual value")
+        return usual[name]
+
+    def masks(self, seeds: Sequence[int] | None = None) -> dict[str, Int8[np.ndarray, "seeds ..."]]:
+        """Return the final masks by layer, of these seeds in this order; of `mask_seeds` where none are named.
+
+        Raises:
+            UserError: where the folder keeps none, or not those of a seed that was asked for, or a file is damaged.
+        """
+        if self.setting("method") == "baseline":
+            raise UserError(f"{self.folder} is a baseline: it has no masks")
+        kept = self.mask_seeds
+        if not kept:
+            raise UserError(f"{self.folder} keeps no masks; name the folder that the run itself was written to")
+        if seeds is None:
+            seeds = kept
+        if missing := sorted(set(seeds) - set(kept)):
+            raise UserError(f"{self.folder} has no masks of seeds {', '.join(map(str, missing))}")
+        if not seeds:
+            raise UserError("no seeds were named whose masks to read")
+        found = [load_masks(mask_path(self.folder, seed)) for seed in seeds]
+        shapes = {layer: mask.shape for layer, mask in found[0].items()}
+        for seed, one in zip(seeds, found, strict=True):
+            if {layer: mask.shape for layer, mask in one.items()} != shapes:
+                raise UserError(
+                    f"{mask_path(self.folder, seed)} is damaged: its layers are not those of seed {seeds[0]}"
+                )
+        return {layer: np.stack([one[layer] for one in found]) for layer in shapes}
+
+    def curve(self) -> list[Row]:
+        """Return mean, 5 % and 95 % quantile over the seeds, per epoch, as `ssm.runs.history.curve` makes them.
+
+        Raises:
+            UserError: naming the file, if neither history.csv nor curve.csv is there, or it is damaged.
+        """
+        if (self.folder / "history.csv").exists():
+            seeds = set(self.seeds)
+            return curve([row for row in read_history(self.folder / "history.csv") if row["seed"] in seeds])
+        return _read_curve(self.folder / "curve.csv")
+
+
+def read_finished(folder: str | os.PathLike[str]) -> FinishedRun:
+    """Return the run in a folder, its own or a published one.
+
+    Raises:
+        UserError: naming the folder if it holds no run with finished seeds, or the file that is damaged.
+    """
+    folder = Path(folder)
+    if not (folder / "summary.json").exists():
+        raise UserError(f"{folder} holds no run with finished seeds: no summary.json in it")
+    return FinishedRun(folder, _config(folder / "config.json"), read_summary(folder))
+
+
+def find_finished(folders: Sequence[str | os.PathLike[str]]) -> list[FinishedRun]:
+    """Return the runs in folders that are runs or hold some one level down; of two with one name, the larger.
+
+    Of two as large it is the one with more masks: a run's own folder rather than what was published of it.
+    A folder inside one of these that has no finished seed yet is passed over.
+
+    Raises:
+        UserError: naming a folder that is missing, unreadable or without finished seeds, or a damaged file.
+    """
+    runs: dict[str, FinishedRun] = {}
+    for folder in map(Path, folders):
+        try:
+            inside = [folder] if (folder / "summary.json").exists() else sorted(folder.iterdir())
+            found = [path for path in inside if (path / "summary.json").exists()]
+        except OSError as error:
+            raise UserError(f"{folder} cannot be read: {error.strerror or error}") from error
+        if not found:
+            raise UserError(f"{folder} holds no run with finished seeds: no summary.json in it, or one folder down")
+        for run in map(read_finished, found):
+            if run.name not in runs or _size(run) > _size(runs[run.name]):
+                runs[run.name] = run
+    return list(runs.values())
+
+
+def _size(run: FinishedRun) -> tuple[int, int]:
+    return len(run.seeds), len(run.mask_seeds)
+
+
+def _config(path: Path) -> dict[str, Any]:
+    config = read_json(path) if path.exists() else {}
+    if not isinstance(config, dict):
+        raise UserError(f"{path} is damaged: not a configuration")
+    return config
+
+
+def _read_curve(path: Path) -> list[Row]:
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file, strict=True)
+            if (reader.fieldnames or ())[:2] != ["epoch", "seeds"]:
+                raise UserError(f"{path} is damaged: its first line does not start with epoch,seeds")
+            points: list[Row] = []
+            for texts in reader:
+                values: Row = {key: float(text) for key, text in texts.items()}
+                points.append(values | {key: int(texts[key]) for key in ("epoch", "seeds")})
+            return points
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist, nor a history.csv beside it") from None
+    except (ValueError, TypeError, KeyError, csv.Error) as error:  # TypeError: a line of another length
+        raise UserError(f"{path} is damaged: not the curve of a run ({error})") from error
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def spans(seeds: Sequence[int]) -> str:
+    """Return whole numbers in short: "0 to 49, 60"."""
+    runs: list[list[int]] = []
+    for seed in sorted(seeds):
+        if runs and seed == runs[-1][1] + 1:
+            runs[-1][1] = seed
+        else:
+            runs.append([seed, seed])
+    return ", ".join(f"{first} to {last}" if last > first else f"{first}" for first, last in runs)

@@ -1,0 +1,114 @@
+"""Which devices seeds are spread over, how they are run there, and what is recorded about them."""
+
+import math
+import os
+import platform
+import subprocess
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from ssm.errors import UserError
+from ssm.training.epoch import SeedLoop
+
+DETERMINISTIC_FLAG = "--xla_gpu_deterministic_ops=true"
+
+
+def use_host_devices(count: int | None = None) -> None:
+    """Start JAX with one CPU device per core (or `count`); call it before JAX computes anything.
+
+    One epoch program keeps just over one core busy; seeds on a device per core keep all of them busy.
+    Raises UserError where JAX can't start the backend that the environment asks for.
+    """
+    jax.config.update("jax_num_cpu_devices", count or cores())
+    try:
+        jax.devices()
+    except (RuntimeError, AssertionError) as error:
+        asked = os.environ.get("JAX_PLATFORMS", "")
+        raise UserError(f"JAX finds no device; JAX_PLATFORMS is {asked!r}, unset it or set it to cpu.") from error
+
+
+def deterministic() -> None:
+    """Have a GPU compute the same bits in every run, at some cost of speed; call it before JAX computes anything.
+
+    A CPU does so by itself.  Source: XLA's flag xla_gpu_deterministic_ops.
+    """
+    flags = os.environ.get("XLA_FLAGS", "")
+    if DETERMINISTIC_FLAG not in flags.split():
+        os.environ["XLA_FLAGS"] = f"{flags} {DETERMINISTIC_FLAG}".strip()
+
+
+def is_deterministic() -> bool:
+    """Say whether this process computes the same bits in every run."""
+    return jax.default_backend() == "cpu" or DETERMINISTIC_FLAG in os.environ.get("XLA_FLAGS", "").split()
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def available_memory() -> float:
+    """Return the bytes that JAX may take on one device, for a CPU those that the machine (or container) has left.
+
+    Infinity where nothing says.
+    """
+    limit = (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit")
+    if limit:
+        return float(limit)
+    found = [math.inf]
+    for file, key in (("/proc/meminfo", "MemAvailable:"), ("/sys/fs/cgroup/memory.max", "")):
+        try:
+            lines = Path(file).read_text(encoding="ascii", errors="replace").splitlines()
+        except OSError:
+            continue
+        numbers = [line.removeprefix(key).split()[0] for line in lines if line.startswith(key)]
+        found += [float(number) * (1024 if key else 1) for number in numbers if number.isdecimal()]
+    return min(found)
+
+
+def seed_loop(model: str) -> SeedLoop:
+    """Return how a device runs a model's seeds: one after another on a CPU (they fit the cache so), else all at once.
+
+    Source: experiments/benchmarks/speed.py on a CPU, docs/speed.md.
+    """
+    return "map" if jax.default_backend() == "cpu" else "vmap"
+
+
+def environment(**more: Any) -> dict[str, Any]:
+    """Return what a result depends on beside its configuration: versions, devices, commit; `more` is added."""
+    devices = jax.devices()
+    return {
+        "python": platform.python_version(),
+        **{name: metadata.version(name) for name in ("jax", "jaxlib", "flax", "optax", "numpy")},
+        "backend": jax.default_backend(),
+        "device": devices[0].device_kind,
+        "devices": len(devices),
+        "deterministic": is_deterministic(),
+        "processor": _processor(),
+        "git_commit": _git_commit(),
+        **more,
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return platform.processor()
+    fields = dict(line.split(":", 1) for line in lines if ":" in line)
+    names = {key.strip(): value.strip() for key, value in fields.items()}
+    widest = next((flag for flag in ("avx512f", "avx2") if flag in names.get("flags", "").split()), "")
+    return f"{names.get('model name', platform.processor())}, {cores()} cores {widest}".strip()
+
+
+def _git_commit() -> str | None:
+    try:
+        where = ["git", "-C", str(Path(__file__).parent)]
+        commit = subprocess.run([*where, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
+        changed = subprocess.run([*where, "status", "--porcelain", "-uno"], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return commit.stdout.strip() + (" with changes" if changed.stdout.strip() else "")

@@ -1,0 +1,5 @@
+"""One run as one HTML page that needs nothing else: no network, no script, no other file."""
+
+from ssm.viz.page import render
+
+__all__ = ["render"]

@@ -1,0 +1,65 @@
+"""How runs, their settings and their layers are called in a figure."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from ssm.runs.reader import FinishedRun
+
+MODELS = {"fcn": "FCN", "resnet20": "ResNet20", "resnet56": "ResNet56", "resnet110": "ResNet110"}
+MODELS |= {f"conv{layers}": f"Conv{layers}" for layers in (2, 4, 6, 8)}
+METHODS = {"signed": "signed Supermask", "binary": "binary Supermask", "baseline": "baseline"}
+INITS = {"elus": "ELUS", "elu": "ELU", "he": "He", "xavier": "Xavier", "paper_formula": "ELUS (paper's formula)"}
+DATASETS = {
+    "mnist": "MNIST",
+    "fashion_mnist": "Fashion-MNIST",
+    "mnist5k": "MNIST (5,000 digits)",
+    "cifar10": "CIFAR-10",
+    "cifar100": "CIFAR-100",
+}
+
+_KINDS = {"Conv": 0, "Block": 1, "Dense": 2}
+
+
+def dataset(name: str) -> str:
+    """Return a data set's name for reading."""
+    plain = name.removeprefix("tfds:")
+    return DATASETS.get(plain, plain)
+
+
+def number(values: Iterable[float], noun: str) -> str:
+    """Return how many of a thing there are in several runs: "1 seed", "50 seeds", "10 to 50 seeds"."""
+    found = sorted(set(values))
+    many = "" if found == [1] else "s"
+    return f"{found[0]} to {found[-1]} {noun}s" if len(found) > 1 else f"{found[0]} {noun}{many}"
+
+
+def about(runs: Sequence[FinishedRun], seeds: Sequence[int] = ()) -> str:
+    """Return what a title says of the runs a figure is from: data sets, numbers of seeds and of epochs.
+
+    seeds: how many of each run were looked at; all of its own, if it isn't said.
+    """
+    names = dict.fromkeys(dataset(run.setting("dataset")) for run in runs)
+    counts = seeds or [len(run.seeds) for run in runs]
+    epochs = [run.setting("epochs") for run in runs]
+    return f"{', '.join(names)}; {number(counts, 'seed')}, {number(epochs, 'epoch')}"
+
+
+def ordered(layers: Iterable[str]) -> list[str]:
+    """Return layer names in the order in which an image passes them: convolutions, blocks, dense layers."""
+
+    def place(layer: str) -> tuple[int, list[int]]:
+        return _KINDS.get(re.split(r"\d|_", layer)[0], 9), [int(digits) for digits in re.findall(r"\d+", layer)]
+
+    return sorted(layers, key=place)
+
+
+def percent(share: float) -> str:
+    """Return a share of 0 to 1 in %, two places after the point."""
+    return f"{100 * share:.2f} %"
+
+
+def initialisation(run: FinishedRun, among: Iterable[FinishedRun]) -> str:
+    """Return how a run's initialisation is called, with its preset where that isn't the same for all of `among`."""
+    name = INITS[run.setting("init")]
+    presets = {other.setting("preset") for other in among}
+    return f"{name} (preset {run.setting('preset')})" if len(presets) > 1 else name

@@ -1,0 +1,86 @@
+"""From a run's folder to the text of its page."""
+
+from pathlib import Path
+from typing import Any
+
+from ssm.errors import UserError
+from ssm.files import read_json
+from ssm.runs.reader import FinishedRun, spans
+from ssm.viz import labels, pictures, sections
+from ssm.viz.sections import Table
+
+HERE = Path(__file__).parent
+
+
+def render(run: FinishedRun, *, result: Table | None = None, artifact: int | None = None) -> str:
+    """Return the HTML page of a run, complete in itself: no script, and nothing from anywhere else.
+
+    result: the table of results to show (default: the run's own figures).  artifact: bytes of an exported net of the
+    run, if there is one.
+
+    Raises:
+        UserError: for a damaged file of the run, or one of which all seeds failed.
+    """
+    if not run.seeds:
+        raise UserError(f"{run.folder}: every seed of it was set aside, there is nothing to show")
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    summary = run.summary
+    model = labels.MODELS.get(run.setting("model"), run.setting("model"))
+    init = labels.INITS.get(run.setting("init"), run.setting("init"))
+    values: dict[str, Any] = {
+        "name": run.name,
+        "title": f"{model}, {labels.METHODS.get(run.setting('method'), run.setting('method'))}, {init}",
+        "about": labels.about([run]),
+        "weights": summary["weights"],
+        "source": summary["source"],
+        "style": (HERE / "report.css").read_text(encoding="utf-8"),
+        "result": result or sections.result_table(summary),
+        "curves": pictures.curve_pictures(run),
+        "seeds": sections.seeds_table(summary),
+        "configuration": sections.settings_table(run.config, ["setting", "value"]),
+        "environments": _environments(run),
+        "no_masks": _no_masks(run),
+    }
+    values |= _masks(run, artifact) if not values["no_masks"] else {}
+    return environment.get_template("report.html").render(values)
+
+
+def _no_masks(run: FinishedRun) -> str:
+    if run.setting("method") == "baseline":
+        return "A baseline has no masks: all its weights are trained and kept."
+    if not run.has_masks:
+        return "This folder keeps no masks, as a published run may not: the folder the run was written to has them."
+    return ""
+
+
+def _masks(run: FinishedRun, artifact: int | None) -> dict[str, Any]:
+    masks = run.masks()
+    looked = sections.look(masks)
+    many = len(run.mask_seeds) > 1
+    return {
+        "mask_seeds": f"seed{'s' if many else ''} {spans(run.mask_seeds)}",
+        "maps": pictures.mask_pictures(run, masks),
+        "layers": pictures.layer_pictures(run, looked),
+        "shares": sections.shares_table(masks, looked),
+        "agreement": sections.agreement_table(masks, looked) if many else None,
+        "dead": sections.dead_table(run, masks),
+        "sizes": sections.size_table(masks, artifact=artifact),
+    }
+
+
+def _environments(run: FinishedRun) -> list[tuple[str, Table]]:
+    path = run.folder / "environment.json"
+    if not path.exists():
+        return []
+    entries = read_json(path)
+    try:
+        return [
+            (spans(entry["seeds"]), sections.settings_table(entry["environment"], ["what", "value"]))
+            for entry in entries
+        ]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{path} is damaged: not the environments of a run ({error!r})") from error

@@ -1,0 +1,133 @@
+import pytest
+
+from paper.tables import compare, final_table, records, row_records
+from paper.tables.cells import epochs, interval, net
+from paper.tables.figures import ACCURACY
+from paper.tables.printed import select
+from tests.support.summaries import summary
+
+
+def test_what_is_unusual_about_a_net_is_said(rows):
+    wide = summary(model="resnet20", dataset="cifar10", batch_norm="affine", width=1.5)
+    assert net(compare(wide, rows)) == ["resnet20 x1.5", "signed + BN", "elus"]
+    uniform = summary(init="he", weight_distribution="uniform")
+    assert net(compare(uniform, rows)) == ["fcn", "signed", "he (uniform)"]
+    deep = summary(model="resnet110", dataset="cifar100", batch_norm="frozen", projections=2, score_scale="elus")
+    text = final_table(deep, rows)
+    assert text.startswith("resnet110 (2 projections) signed elus/elus, preset default, cifar100")
+    assert "The paper has no row for this configuration." in text
+    listed = [net(record) for record in records({}, rows, models=("resnet20",))]
+    assert ["resnet20 x2.5", "baseline", "elu"] in listed
+    assert ["resnet20 x2.5", "signed", "elus"] in listed
+    assert ["resnet20", "signed + BN", "elus"] in listed
+    assert len(listed) == 11
+    assert [record["paper_accuracy_mean"] for record in records({}, rows, models=("resnet110",))] == [
+        62.7,
+        46.42,
+        53.67,
+    ]
+
+
+def test_a_run_beside_its_row(rows):
+    record = compare(summary(), rows, name="fcn-signed-elus-0123456789")
+    assert record["accuracy_mean"] == pytest.approx(97.58)
+    assert record["paper_accuracy_mean"] == 97.48
+    assert record["accuracy_difference"] == pytest.approx(0.10)
+    # t = 0.1 / sqrt(0.1^2 / 50 + 0.12159^2 / 50) = 4.49 at 94.5 degrees of freedom.
+    assert record["accuracy_p"] == pytest.approx(2e-5, rel=0.1)
+    assert record["remaining_difference"] == pytest.approx(-0.21)
+    assert record["seconds"] == 0.4125
+    assert record["paper_seconds"] == 1.27
+
+
+def test_without_a_known_spread_there_is_a_difference_but_no_p(rows):
+    record = compare(summary(method="binary"), rows)
+    assert record["accuracy_difference"] == pytest.approx(97.58 - 97.03)
+    assert record["accuracy_p"] is None
+    one = summary(runs=1, test_accuracy={"mean": 0.97, "q05": 0.97, "q95": 0.97, "std": None, "values": {"0": 0.97}})
+    assert compare(one, rows)["accuracy_p"] is None
+
+
+def test_figures_from_another_data_set_are_not_subtracted(rows):
+    record = compare(summary(dataset="mnist5k"), rows)
+    assert record["paper_accuracy_mean"] == 97.48
+    assert record["accuracy_difference"] is None
+    assert record["accuracy_p"] is None
+
+
+def test_all_rows_of_the_papers_tables_are_listed_once(rows):
+    found = records({}, rows)
+    assert [(record["method"], record["init"], record["paper_accuracy_mean"]) for record in found] == [
+        ("baseline", "he", 97.4),
+        ("baseline", "elu", 97.42),
+        ("baseline", "xavier", 97.43),
+        ("signed", "he", 97.12),
+        ("signed", "elus", 97.48),
+        ("signed", "xavier", 96.89),
+        ("binary", "elus", 97.03),
+    ]
+    assert all(record["runs"] is None for record in found)
+    assert len(records({}, rows, models=("conv2",))) == 6
+
+
+def test_runs_stand_where_the_papers_rows_do(rows):
+    runs = {
+        "a": summary(method="binary", init="he"),
+        "b": summary(preset="paper"),
+        "c": summary(dataset="mnist5k", init="he"),
+        "d": summary(),
+    }
+    found = records(runs, rows)
+    assert [(record["method"], record["init"], record["runs"], record["run"]) for record in found[3:]] == [
+        ("signed", "he", None, None),
+        ("signed", "he", 50, "c"),
+        ("signed", "elus", 50, "b"),
+        ("signed", "elus", 50, "d"),
+        ("signed", "xavier", None, None),
+        ("binary", "elus", None, None),
+        ("binary", "he", 50, "a"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "runs", "overlap"),
+    [
+        (0.974, 0.9775, 50, "yes"),
+        (0.971, 0.973, 50, "yes"),  # the paper's begins at 97.3
+        (0.971, 0.97299, 50, "no"),
+        (0.9771, 0.98, 50, "no"),
+        (0.97, 0.98, 50, "yes"),
+        (0.975, 0.975, 1, "unknown"),  # one seed has no interval
+    ],
+)
+def test_intervals_overlap_where_they_have_a_point_in_common(rows, low, high, runs, overlap):
+    ours = {"mean": 0.975, "q05": low, "q95": high, "std": 0.001, "values": {"0": 0.975}}
+    assert compare(summary(test_accuracy=ours, runs=runs), rows)["accuracy_overlap"] == overlap
+
+
+def test_whether_intervals_overlap_is_unknown_or_no_question(rows):
+    assert compare(summary(method="binary"), rows)["accuracy_overlap"] == "unknown"  # none is printed
+    assert compare(summary(dataset="mnist5k"), rows)["accuracy_overlap"] is None
+    assert compare(summary(init="paper_formula"), rows)["accuracy_overlap"] is None
+    assert {record["accuracy_overlap"] for record in records({}, rows)} == {None}
+
+
+def test_every_run_of_a_row_is_listed_and_the_papers_preset_first(rows):
+    wanted = select(rows, [{"model": "fcn", "method": "signed", "init": init} for init in ("he", "elus")])
+    runs = {"a": summary(), "b": summary(preset="paper"), "c": summary(dataset="mnist5k"), "d": summary(preset="sinn1")}
+    found = row_records(runs, wanted)
+    assert [(record["init"], record["status"], record["run"]) for record in found] == [
+        ("he", "not run", None),
+        ("elus", "run", "b"),
+        ("elus", "run", "a"),
+    ]
+    assert found[0]["paper_accuracy_mean"] == 97.12 and found[0]["accuracy_mean"] is None
+
+
+def test_what_is_said_of_a_short_run_and_of_a_single_seed(rows):
+    record = compare(summary(epochs=12, runs=1), rows)
+    assert epochs(record) == "12 of 100"
+    assert interval(record, ACCURACY) == "97.58"
+    assert interval(record, ACCURACY, paper=True) == "97.48 [97.30, 97.70]"
+    assert epochs(compare(summary(), rows)) == "100"
+    assert epochs(records({}, rows)[0]) == ""

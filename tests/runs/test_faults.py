@@ -1,0 +1,150 @@
+"""What may befall a long run: disks, folders, other programs.  Nothing that was whole before is lost."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ssm.errors import UserError
+from ssm.runs.saving import Saving
+from ssm.runs.lock import held
+from ssm.runs.folder import run_name
+from ssm.runs.run import Conduct, run_seeds
+from tests.runs.test_resume import Crash, config, content, crashing
+
+SEEDS = [0, 1]
+NOBODY = 65534
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """A small file system of its own."""
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", tmp_path], capture_output=True, check=False
+    )
+    if made.returncode != 0:
+        pytest.skip("a file system can be mounted only by root, outside most containers")
+    yield tmp_path
+    subprocess.run(["umount", "--lazy", tmp_path], check=True)
+
+
+@contextmanager
+def no_report(told):
+    yield told
+
+
+def conduct(do, tell=print):
+    """Return a way to run with a checkpoint an epoch, that does something after one."""
+    return Conduct(saving=Saving(every=1), watchers=lambda folder: no_report(do), tell=tell)
+
+
+def at(epoch, do):
+    return lambda told: do() if told.epoch == epoch else None
+
+
+@pytest.fixture(scope="module")
+def whole(digits, tmp_path_factory):
+    return content(run_seeds(config(digits), digits, SEEDS, out=tmp_path_factory.mktemp("whole")))
+
+
+def same(run, whole):
+    for one, other in zip(content(run), whole, strict=True):
+        np.testing.assert_equal(one, other)
+
+
+def test_a_full_disk_loses_nothing(digits, disk, whole):
+    told = []
+
+    def fill():
+        with open(disk / "other", "wb", buffering=0) as file, pytest.raises(OSError, match="No space left"):
+            while True:
+                file.write(bytes(4096))
+
+    with pytest.raises(UserError, match=r"cannot be written: No space left .*: make room, and give the same command"):
+        run_seeds(config(digits), digits, SEEDS, out=disk, conduct=conduct(at(3, fill), told.append))
+    assert any("no checkpoint of epoch 3" in line and "No space left" in line for line in told)
+    run_folder = disk / run_name(config(digits).as_dict())
+    assert not (run_folder / "summary.json").exists() and not list(run_folder.rglob("*.tmp"))
+    (disk / "other").unlink()
+    told.clear()
+    run = run_seeds(config(digits), digits, SEEDS, out=disk, conduct=Conduct(tell=told.append))
+    assert "going on with 2 seed(s) after epoch 2" in told
+    same(run, whole)
+
+
+@pytest.fixture
+def folder_of_everyone():
+    """A folder that another user may enter, and functions that take from this process the right to write, and back."""
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+
+        def lock():
+            for path in [Path(name), *(path for path in Path(name).rglob("*") if path.is_dir())]:
+                os.chmod(path, 0o555)
+            if root:
+                os.seteuid(NOBODY)  # nothing is read-only to root
+
+        def unlock():
+            if root:
+                os.seteuid(0)
+            for path in [Path(name), *Path(name).rglob("*")]:
+                if path.is_dir():
+                    os.chmod(path, 0o755)
+
+        root = os.geteuid() == 0
+        yield Path(name), lock, unlock
+        unlock()
+
+
+def test_a_folder_that_becomes_read_only_loses_nothing(digits, folder_of_everyone, whole):
+    folder, lock, unlock = folder_of_everyone
+    told = []
+    with pytest.raises(UserError, match="cannot be written: Permission denied"):
+        run_seeds(config(digits), digits, SEEDS, out=folder, conduct=conduct(at(2, lock), told.append))
+    assert any("no checkpoint of epoch 2" in line and "Permission denied" in line for line in told)
+    with pytest.raises(UserError, match="cannot be written: Permission denied; choose another --out"):
+        run_seeds(config(digits), digits, SEEDS, out=folder)
+    unlock()
+    told.clear()
+    run = run_seeds(config(digits), digits, SEEDS, out=folder, conduct=Conduct(tell=told.append))
+    assert "going on with 2 seed(s) after epoch 1" in told
+    same(run, whole)
+
+
+def test_a_folder_that_vanishes_is_made_again(digits, tmp_path, whole):
+    run_folder = tmp_path / run_name(config(digits).as_dict())
+    run = run_seeds(
+        config(digits), digits, SEEDS, out=tmp_path, conduct=conduct(at(2, lambda: shutil.rmtree(run_folder)))
+    )
+    same(run, whole)
+    assert run_seeds(config(digits), digits, SEEDS, out=tmp_path).finished_seeds() == SEEDS
+
+
+@pytest.mark.parametrize("damage", ["cut off", "flipped", "both"])
+def test_after_a_damaged_checkpoint_the_one_before_is_used(digits, tmp_path, whole, damage):
+    with pytest.raises(Crash):
+        run_seeds(config(digits), digits, SEEDS, out=tmp_path, conduct=crashing(4)())
+    files = sorted(tmp_path.glob("*/checkpoints/*.ckpt"))
+    assert [path.name[-10:] for path in files] == ["00002.ckpt", "00003.ckpt"]
+    for path in files if damage == "both" else files[1:]:
+        data = bytearray(path.read_bytes())
+        if damage == "flipped":
+            data[len(data) // 2] ^= 16
+        path.write_bytes(data if damage == "flipped" else data[: len(data) // 2])
+    told = []
+    run = run_seeds(config(digits), digits, SEEDS, out=tmp_path, conduct=Conduct(tell=told.append))
+    assert any(line.startswith(f"warning: {files[1]} is damaged") for line in told)
+    assert any("going on with 2 seed(s) after epoch 2" in line for line in told) == (damage != "both")
+    same(run, whole)
+
+
+def test_two_programs_do_not_train_in_one_folder(digits, tmp_path, whole):
+    run_folder = tmp_path / run_name(config(digits).as_dict())
+    with held(run_folder), pytest.raises(UserError, match="is in use by process"):
+        run_seeds(config(digits), digits, SEEDS, out=tmp_path)
+    same(run_seeds(config(digits), digits, SEEDS, out=tmp_path), whole)

@@ -1,0 +1,60 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ssm.analysis import shares
+from ssm.recipes.build import INIT, build, seed_key
+from ssm.recipes.config import resolve
+from ssm.errors import UserError
+from ssm.runs.reader import FinishedRun
+from ssm.runs.initial import config_of, initial_masks
+from ssm.training.loop import beginning, make_trainer
+
+
+def config(model="fcn", method="signed", dataset="mnist", **overrides):
+    return resolve(model=model, method=method, preset="default", dataset=dataset, samples=205, overrides=overrides)
+
+
+@pytest.fixture(scope="module")
+def found():
+    return initial_masks(config(), [3, 8], (28, 28, 1), 4)
+
+
+def test_they_are_the_masks_of_the_initialised_net(found):
+    net = build(config(), classes=4)
+    init = jax.jit(net.init)
+    for place, seed in enumerate((3, 8)):
+        variables = init(jax.random.fold_in(seed_key(seed), INIT), jnp.zeros((1, 28, 28, 1)))
+        made = {path.removesuffix("/kernel"): mask for path, mask in net.masks(variables).items()}
+        assert list(found) == list(made) == ["Dense_0", "Dense_1", "Dense_2"]
+        for layer, mask in made.items():
+            np.testing.assert_array_equal(found[layer][place], mask)
+            assert found[layer].dtype == np.int8
+
+
+def test_training_begins_with_them(digits, found):
+    program = make_trainer(config(), digits, devices=jax.devices()[:1]).program
+    begun, *_ = program.finish(program.start(program.place(beginning([(config(), 8)]))))
+    for layer, mask in found.items():
+        np.testing.assert_array_equal(mask[1:], begun[layer])
+
+
+def test_an_eighth_is_hidden(found):
+    zero = shares(found)["all"].zero
+    assert zero == pytest.approx([0.128] * 2, abs=0.002)  # ledger, row 5
+
+
+def test_what_has_no_masks_is_refused():
+    with pytest.raises(UserError, match="baseline"):
+        initial_masks(config(method="baseline"), [0], (28, 28, 1), 10)
+    with pytest.raises(UserError, match="no seeds"):
+        initial_masks(config(), [], (28, 28, 1), 10)
+
+
+def test_a_runs_configuration_is_completed(tmp_path):
+    made = config()
+    older = {name: value for name, value in made.as_dict().items() if name not in ("width", "batch_norm", "passes")}
+    assert config_of(FinishedRun(tmp_path, made.as_dict(), {})) == config_of(FinishedRun(tmp_path, older, {})) == made
+    with pytest.raises(UserError, match=r"does not know: \['depth'\]"):
+        config_of(FinishedRun(tmp_path, older | {"depth": 3}, {}))

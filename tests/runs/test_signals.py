@@ -1,0 +1,69 @@
+"""In processes of their own: signals go to a whole process."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from ssm.runs.signals import watched
+
+PROGRAM = """
+import sys, time
+from ssm.runs.signals import Interrupts, watched
+with watched("the epoch ends first") as interrupts:
+    print("ready", flush=True)
+    busy = time.monotonic() + float(sys.argv[1])
+    while time.monotonic() < busy and not (sys.argv[2] == "polite" and interrupts.caught):
+        sum(range(1000))
+print("caught", interrupts.caught, flush=True)
+"""
+
+
+def start(seconds, manners):
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(seconds), manners],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None and process.stdout.readline() == "ready\n"
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_is_noted_and_said(number):
+    process = start(20, "polite")
+    process.send_signal(number)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert out == f"caught {int(number)}\n"
+    assert err == f"{number.name}: the epoch ends first\n"
+
+
+def test_one_signal_passed_on_twice_is_one():
+    process = start(2, "rude")
+    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=20)
+    assert process.returncode == 0 and out == f"caught {int(signal.SIGTERM)}\n"
+
+
+def test_the_second_ends_the_program_at_once():
+    process = start(30, "rude")
+    process.send_signal(signal.SIGINT)
+    time.sleep(1.5)
+    started = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130 and time.monotonic() - started < 5
+    assert err.splitlines()[1] == "stopped at once; the last checkpoint stands"
+
+
+def test_the_handlers_before_are_back_afterwards():
+    before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+    with watched("") as interrupts:
+        assert signal.getsignal(signal.SIGTERM) is not before[0]
+    assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
+    assert interrupts.caught is None

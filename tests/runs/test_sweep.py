@@ -1,0 +1,104 @@
+import dataclasses
+
+import numpy as np
+import pytest
+
+from ssm.errors import UserError
+from ssm.runs.saving import Saving
+from ssm.runs.folder import run_name
+from ssm.runs.run import Conduct, run_seeds
+from ssm.runs.sweep import by_point, grid, pareto, programs, records, run_together
+from tests.runs.test_resume import Crash, config, content, crashing
+
+
+def test_a_grid_has_every_combination_the_last_option_fastest():
+    assert grid({"a": [1, 2], "b": ["x", "y"]}) == [
+        {"a": 1, "b": "x"},
+        {"a": 1, "b": "y"},
+        {"a": 2, "b": "x"},
+        {"a": 2, "b": "y"},
+    ]
+    with pytest.raises(UserError, match="--vary a= names no value"):
+        grid({"a": []})
+
+
+def test_what_is_an_argument_of_a_program_shares_it(digits):
+    def point(**overrides):
+        return config(digits, **overrides)
+
+    together = [
+        point(learning_rate=0.1),
+        point(weight_decay=1e-4),
+        point(threshold="absolute:0.02"),
+        point(schedule="plateau", patience=3),
+        point(decay_rate=0.9, staircase=True),
+    ]
+    apart = [point(threshold="quantile:0.5"), point(threshold="0"), point(momentum=0.5), point(factor=1.0)]
+    assert programs([*together, *apart, together[0]]) == [together, *([one] for one in apart)]
+
+
+POINTS = ({"learning_rate": 0.05, "threshold": "0.01"}, {"learning_rate": 0.02, "threshold": "0.015"})
+SEEDS = [0, 4]
+
+
+@pytest.mark.parametrize("rule", ["absolute", pytest.param("quantile", marks=pytest.mark.slow)])
+def test_a_sweeps_runs_are_the_single_ones_bit_for_bit(digits, tmp_path, rule):
+    points = POINTS
+    if rule == "quantile":
+        points = [{"learning_rate": 0.05, "threshold": f"quantile:{density}"} for density in (0.3, 0.15)]
+    configs = [config(digits, **point) for point in points]
+    assert len(programs(configs)) == 1
+    told = []
+    how = {"out": tmp_path / "sweep", "folder": tmp_path / "sweep" / "sweep-0"}
+    with pytest.raises(Crash):  # and a crash in between changes nothing
+        run_together(configs, digits, SEEDS, **how, conduct=crashing(3)())
+    run_together(configs, digits, SEEDS, **how, conduct=Conduct(tell=told.append))
+    assert "going on with 4 seed(s) after epoch 2" in told
+    single = run_seeds(configs[1], digits, SEEDS, out=tmp_path / "single")
+    swept = dataclasses.replace(single, folder=tmp_path / "sweep" / run_name(configs[1].as_dict()))
+    for left, right in zip(content(single), content(swept), strict=True):
+        np.testing.assert_equal(left, right)
+    told.clear()
+    run_together(configs, digits, SEEDS, **how, conduct=Conduct(tell=told.append))
+    assert told == []  # all is finished
+    rows = records(points, configs, tmp_path / "sweep", [*SEEDS, 9])
+    assert [(row["threshold"], row["seed"]) for row in rows] == [
+        (point["threshold"], seed) for point in points for seed in SEEDS
+    ]
+    assert all(0 < row["test_accuracy"] <= 1 and row["failed"] == "" for row in rows)
+
+
+@pytest.mark.slow
+def test_plateaus_are_each_points_own(digits, tmp_path):
+    plateau = {"schedule": "plateau", "patience": 1, "min_delta": 0.5, "epochs": 4}
+    configs = [config(digits, **plateau, plateau_factor=factor) for factor in (0.5, 0.1)]
+    run_together(configs, digits, [0], out=tmp_path, folder=tmp_path / "sweep", conduct=Conduct(saving=Saving(every=2)))
+    single = run_seeds(configs[1], digits, [0], out=tmp_path / "single")
+    swept = dataclasses.replace(single, folder=tmp_path / run_name(configs[1].as_dict()))
+    for left, right in zip(content(single), content(swept), strict=True):
+        np.testing.assert_equal(left, right)
+
+
+def row(rate, accuracy, remaining, failed=""):
+    return {
+        "learning_rate": rate,
+        "seed": 0,
+        "test_accuracy": accuracy,
+        "remaining_weights": remaining,
+        "failed": failed,
+        "run": f"run-{rate}",
+    }
+
+
+def test_points_are_means_over_their_seeds_the_best_first():
+    rows = [row(1, 0.5, 0.1), row(1, 0.7, 0.3), row(2, 0.9, 0.5), row(3, None, None, "no weight is left in Dense_0")]
+    best, other = by_point(rows, ["learning_rate"])
+    assert (best["learning_rate"], best["seeds"], best["run"], best["front"]) == (2, 1, "run-2", True)
+    assert (other["test_accuracy"], other["remaining_weights"]) == (pytest.approx(0.6), pytest.approx(0.2))
+    assert other["front"] and other["test_accuracy_q05"] == pytest.approx(0.51)
+
+
+def test_the_front_is_what_nothing_beats_in_both():
+    points = [(0.9, 0.5), (0.8, 0.2), (0.7, 0.3), (0.8, 0.2), (0.95, 0.6), (0.8, 0.25)]
+    found = pareto([{"test_accuracy": accuracy, "remaining_weights": remaining} for accuracy, remaining in points])
+    assert found == [True, True, False, True, True, False]

@@ -1,0 +1,111 @@
+import json
+import os
+import re
+import subprocess
+from importlib import metadata
+from typing import ClassVar
+
+import jax
+import pytest
+
+from ssm.training import devices
+from ssm.training.devices import available_memory, cores, deterministic, environment, seed_loop
+
+
+def test_the_cpu_shows_as_many_devices_as_were_asked_for():
+    assert len(jax.devices("cpu")) == 8  # tests/conftest.py
+
+
+def test_cores_are_those_that_this_process_may_use(monkeypatch):
+    assert 1 <= cores() <= (os.cpu_count() or 1)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {1, 5, 6}, raising=False)
+    assert cores() == 3
+    monkeypatch.delattr(os, "sched_getaffinity")  # macOS
+    monkeypatch.setattr(os, "cpu_count", lambda: 12)
+    assert cores() == 12
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert cores() == 1
+
+
+@pytest.mark.parametrize(("backend", "loop"), [("cpu", "map"), ("gpu", "vmap"), ("tpu", "vmap")])
+def test_only_a_cpu_runs_seeds_one_after_another(monkeypatch, backend, loop):
+    monkeypatch.setattr(jax, "default_backend", lambda: backend)
+    assert seed_loop("fcn") == seed_loop("conv4") == loop
+
+
+def test_memory_is_the_devices_own_limit_or_what_the_machine_has_left(monkeypatch):
+    class Device:
+        stats: ClassVar[dict | None] = {"bytes_limit": 5_000_000}
+
+        def memory_stats(self):
+            return self.stats
+
+    monkeypatch.setattr(jax, "local_devices", lambda: [Device()])
+    assert available_memory() == 5e6
+    Device.stats = None  # a CPU
+
+    def read(path, **options):
+        return texts[str(path)]
+
+    monkeypatch.setattr(devices.Path, "read_text", read)
+    texts = {"/proc/meminfo": "MemTotal: 9 kB\nMemAvailable:   7 kB\n", "/sys/fs/cgroup/memory.max": "max\n"}
+    assert available_memory() == 7 * 1024
+    texts["/sys/fs/cgroup/memory.max"] = "5000\n"
+    assert available_memory() == 5000
+
+    def nothing(path, **options):
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(devices.Path, "read_text", nothing)
+    assert available_memory() == float("inf")
+
+
+def test_the_environment_says_what_a_result_depends_on():
+    found = environment(precision="bfloat16")
+    assert list(found) == [
+        *("python", "jax", "jaxlib", "flax", "optax", "numpy"),
+        *("backend", "device", "devices", "deterministic", "processor", "git_commit", "precision"),
+    ]
+    assert found["jax"] == jax.__version__ and found["flax"] == metadata.version("flax")
+    assert (found["backend"], found["devices"]) == (jax.default_backend(), len(jax.devices()))
+    assert f"{cores()} cores" in found["processor"] or not os.path.exists("/proc/cpuinfo")
+    assert found["precision"] == "bfloat16"
+    assert json.loads(json.dumps(found)) == found
+
+
+def test_a_gpu_is_made_deterministic_by_a_flag_that_is_recorded(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_one=1")
+    assert environment()["deterministic"]  # a CPU
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert not environment()["deterministic"]
+    for _ in range(2):
+        deterministic()
+        assert os.environ["XLA_FLAGS"] == "--xla_one=1 --xla_gpu_deterministic_ops=true"
+    assert environment()["deterministic"]
+
+
+def git(folder, *arguments):
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run(["git", "-C", str(folder), *identity, *arguments], check=True, capture_output=True)
+
+
+def test_the_commit_is_named_with_what_was_changed_since(monkeypatch, tmp_path):
+    module = tmp_path / "devices.py"
+    module.write_text("1")
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    monkeypatch.setattr(devices, "__file__", str(module))
+    assert environment()["git_commit"] is None  # no repository
+    git(tmp_path, "init")
+    git(tmp_path, "add", "devices.py")
+    git(tmp_path, "commit", "-m", "x")
+    commit = environment()["git_commit"]
+    assert re.fullmatch("[0-9a-f]{40}", commit)
+    (tmp_path / "notes").write_text("files that git does not know change no program")
+    assert environment()["git_commit"] == commit
+    module.write_text("2")
+    assert environment()["git_commit"] == f"{commit} with changes"
+
+
+def test_without_git_there_is_no_commit(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert environment()["git_commit"] is None

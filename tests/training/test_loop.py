@@ -1,0 +1,416 @@
+from functools import partial
+
+import jax
+import numpy as np
+import pytest
+from flax import linen as nn
+
+from ssm.errors import UserError
+from ssm.models import MODELS, ResNet, elu
+from ssm.models.resnet import normalise
+from ssm.recipes import build
+from ssm.recipes.config import resolve
+from ssm.training import gauge
+from ssm.training.epoch import Given, make_program, reshuffled
+from ssm.training.loop import beginning, make_trainer, schedule, train, train_members
+
+EPOCHS = 3
+
+
+def config(digits, **overrides):
+    method, model = overrides.pop("method", "signed"), overrides.pop("model", "fcn")
+    values = {"epochs": EPOCHS, "batch_size": 32, "learning_rate": 0.02, **overrides}
+    if values.get("schedule", "plateau" if model.startswith("resnet") else "exponential") == "exponential":
+        values.setdefault("decay_epochs", 1.0)
+    return resolve(
+        model=model,
+        method=method,
+        preset="default",
+        dataset="mnist" if model == "fcn" else "cifar10",
+        samples=len(digits.train_labels),
+        overrides=values,
+    )
+
+
+def run(digits, seeds, *, devices=1, loop="map", **overrides):
+    trainer = make_trainer(config(digits, **overrides), digits, devices=jax.devices()[:devices], loop=loop)
+    return train(trainer, seeds)
+
+
+@pytest.fixture(scope="module")
+def alone(digits):
+    return run(digits, [3])
+
+
+def same(one, other, seed):
+    for name, mask in one.masks[seed].items():
+        np.testing.assert_array_equal(mask, other.masks[seed][name])
+    jax.tree.map(np.testing.assert_array_equal, one.params[seed], other.params[seed])
+    first, second = ([row for row in result.history if row["seed"] == seed] for result in (one, other))
+    for left, right in zip(first, second, strict=True):
+        assert {**left, "seconds": 0} == {**right, "seconds": 0}
+
+
+def test_a_net_learns_and_says_so(alone):
+    history = alone.history
+    assert [row["epoch"] for row in history] == [1, 2, 3]
+    assert history[-1]["test_accuracy"] > 0.9 and history[-1]["train_loss"] < history[0]["train_loss"]
+
+
+def test_records_fit_the_final_masks(alone):
+    row, masks = alone.history[-1], alone.masks[3]
+    assert {name: mask.shape for name, mask in masks.items()} == {
+        "Dense_0": (784, 300),
+        "Dense_1": (300, 100),
+        "Dense_2": (100, 4),
+    }
+    total = sum(mask.size for mask in masks.values())
+    assert row["remaining_weights"] == pytest.approx(sum((mask != 0).sum() for mask in masks.values()) / total)
+    for name, mask in masks.items():
+        assert mask.dtype == np.int8 and set(np.unique(mask)) <= {-1, 0, 1}
+        assert row[f"{name}:minus"] == pytest.approx((mask == -1).mean())
+        assert row[f"{name}:plus"] == pytest.approx((mask == 1).mean())
+        assert row[f"{name}:zero"] == pytest.approx((mask == 0).mean())
+    assert 0 < row["flips"] < 1
+    assert alone.finals == [
+        {
+            "seed": 3,
+            "test_accuracy": row["test_accuracy"],
+            "remaining_weights": row["remaining_weights"],
+            "failed_epoch": None,
+            "failed_reason": None,
+        }
+    ]
+
+
+def test_a_seed_in_a_group_equals_the_seed_alone_bit_for_bit(digits, alone):
+    same(alone, run(digits, [0, 3, 5]), 3)
+
+
+@pytest.mark.parametrize("devices", [pytest.param(2, marks=pytest.mark.slow), 8])
+def test_a_seed_does_not_depend_on_the_devices(digits, alone, devices):
+    same(alone, run(digits, [1, 3, 4], devices=devices), 3)
+
+
+def test_vectorised_seeds_agree_within_float_tolerance(digits, alone):
+    """`vmap` makes other (batched) matrix products: equal to rounding, so a mask may differ where a score is at tau."""
+    other = run(digits, [0, 3], loop="vmap")
+    for name, mask in alone.masks[3].items():
+        assert np.mean(mask != other.masks[3][name]) < 1e-3
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=2e-5), alone.params[3], other.params[3])
+
+
+def test_the_step_without_signs_equals_the_general_one_bit_for_bit(digits, alone):
+    made = config(digits)
+    trainer = make_trainer(made, digits, devices=jax.devices()[:1])
+    net = trainer.net
+    frozen = net.init(build.seed_key(0), np.zeros((1, 28, 28, 1), np.float32))["frozen"]
+    assert gauge.holds(net.learner, frozen)
+    program = make_program(
+        net, made, np.zeros((1, 28, 28, 1), np.float32), gauge=False, loop="map", devices=jax.devices()[:1]
+    )
+    same(alone, train(trainer._replace(program=program), [3]), 3)
+
+
+@pytest.mark.parametrize("method", ["binary", "baseline"])
+def test_other_methods(digits, method):
+    result = run(digits, [0], method=method)
+    values = {"binary": {0, 1}, "baseline": {1}}[method]
+    for mask in result.masks[0].values():
+        assert set(np.unique(mask)) == values
+    assert result.history[-1]["test_accuracy"] > 0.9
+    assert (result.history[-1]["remaining_weights"] == 1) == (method == "baseline")
+
+
+def test_a_fixed_order_is_used_by_all_seeds_and_a_reshuffled_one_is_each_seeds_own(digits):
+    trainer = make_trainer(config(digits, order="fixed"), digits, devices=jax.devices()[:1])
+    result = train(trainer, [3])
+    turned = train(trainer._replace(order=trainer.order[::-1]), [3])
+    assert result.history[0]["train_loss"] != turned.history[0]["train_loss"]
+    order = build.fixed_order(10)
+    assert sorted(order.tolist()) == list(range(10)) and order.tolist() != list(range(10))
+    np.testing.assert_array_equal(order, build.fixed_order(10))
+
+
+def test_reshuffled_orders_are_permutations_that_differ_by_seed_and_epoch():
+    orders = [reshuffled(build.seed_key(seed), epoch, 50).tolist() for seed in (0, 1) for epoch in (0, 1)]
+    assert all(sorted(order) == list(range(50)) for order in orders)
+    assert len({tuple(order) for order in orders}) == 4
+
+
+def test_bfloat16_products(digits, alone):
+    result = run(digits, [3], precision="bfloat16")
+    assert result.history[-1]["test_accuracy"] > 0.9
+    assert result.history[-1]["train_loss"] != alone.history[-1]["train_loss"]
+
+
+def test_one_compilation_serves_all_epochs_rates_and_seeds(digits):
+    trainer = make_trainer(config(digits), digits, devices=jax.devices()[:1])
+    train(trainer, [0, 1])
+    assert trainer.program.epoch._cache_size() == 1
+    train(trainer, [8, 9])
+    other = trainer._replace(config=config(digits, learning_rate=0.1, weight_decay=1e-3, decay_rate=0.5))
+    train(other, [0, 1])
+    assert trainer.program.epoch._cache_size() == 1
+
+
+def poison(trainer, *which):
+    """Return the trainer with one score of these seeds (by their place in the group) not a number at the start."""
+
+    def start(begun):
+        state = trainer.program.start(begun)
+        layer = state.form.params["net"]["Dense_1"]
+        layer["kernel"] = layer["kernel"].at[np.array(which), 0, 0].set(np.nan)
+        return state
+
+    return trainer._replace(program=trainer.program._replace(start=start))
+
+
+def test_a_seed_gone_wrong_is_set_aside_and_the_others_do_not_change(digits):
+    trainer = make_trainer(config(digits), digits, devices=jax.devices()[:1])
+    whole = train(trainer, [0, 1, 2])
+    result = train(poison(trainer, 1), [0, 1, 2])
+    assert [final["failed_epoch"] for final in result.finals] == [None, 1, None]
+    assert result.finals[1]["failed_reason"].startswith("NaN or infinity among the scores of Dense_")
+    assert set(result.masks) == {0, 2} and {row["seed"] for row in result.history} == {0, 2}
+    for seed in (0, 2):
+        same(whole, result, seed)
+
+
+def test_a_seed_with_an_empty_layer_is_set_aside_too(digits):
+    def start(begun):  # the decay alone moves the scores of what does not pass
+        state = trainer.program.start(begun)
+        layer = state.form.params["net"]["Dense_1"]
+        layer["kernel"] = layer["kernel"].at[1].set(0.0)
+        return state
+
+    trainer = make_trainer(config(digits, learning_rate=1e-9), digits, devices=jax.devices()[:1])
+    whole = train(trainer, [0, 1])
+    result = train(trainer._replace(program=trainer.program._replace(start=start)), [0, 1])
+    assert [final["failed_reason"] for final in result.finals] == [None, "no weight is left in Dense_1"]
+    same(whole, result, 0)
+
+
+def test_a_bad_seed_may_end_the_run(digits):
+    trainer = make_trainer(config(digits), digits, devices=jax.devices()[:1])
+    with pytest.raises(UserError, match=r"seed 7 went wrong in epoch 1: NaN or .* \(--on-bad-seed=stop\)"):
+        train_members(poison(trainer, 1), [(trainer.config, seed) for seed in (5, 7)], on_bad_seed="stop")
+
+
+def test_when_every_seed_has_gone_wrong_training_ends(digits):
+    trainer = make_trainer(config(digits), digits, devices=jax.devices()[:1])
+    told = []
+    result = train(poison(trainer, 0, 1), [4, 5], told.append)
+    assert [final["failed_epoch"] for final in result.finals] == [1, 1]
+    assert not result.masks and not result.history and len(told) == 1
+
+
+def test_layers_that_start_dead_are_named(digits):
+    with pytest.warns(UserWarning, match="Dense_0/kernel, Dense_1/kernel: every mask is 0 at the start"):
+        make_trainer(config(digits, threshold="absolute:0.2"), digits, devices=jax.devices()[:1])
+
+
+def test_the_schedule_of_an_epoch(digits):
+    rates, decays = schedule(config(digits, decay_rate=0.5), 1, 7)
+    np.testing.assert_allclose(rates, [0.01] * 7)
+    np.testing.assert_allclose(decays, [2.5e-4] * 7)
+
+
+# Plateau schedules
+
+PLATEAU = {"schedule": "plateau", "patience": 1, "plateau_factor": 0.5, "reductions": 2, "width": 0.1}
+PLATEAU |= {"epochs": 5, "weight_decay": 0.01}
+DULL = 7
+
+
+def dull(trainer):
+    """Return the trainer with a seed in which nothing passes, so that just the decay moves its scores.
+
+    All of them are 0.005, but for one weight from the first pixel to the first unit, one from the second unit on, and
+    one unit's weights to all classes, whose gradients cancel out.
+    """
+    kept = {"Dense_0": (0, 0), "Dense_1": (1, 1), "Dense_2": (slice(None), 2)}  # [out, in]
+
+    def start(begun):
+        state = trainer.program.start(begun)
+        layers = jax.device_get(state.form.params["net"])
+        for layer, where in kept.items():
+            kernel = np.array(layers[layer]["kernel"])
+            for place in np.flatnonzero(np.asarray(begun.seed) == DULL):
+                kernel[place] = 0.005
+                kernel[(place, *where)] = 0.02
+            layers[layer]["kernel"] = trainer.program.place(kernel)
+        return state._replace(form=state.form._replace(params={**state.form.params, "net": layers}))
+
+    return trainer._replace(program=trainer.program._replace(start=start))
+
+
+def plateaued(digits, seeds, loop="map"):
+    trainer = make_trainer(config(digits, **PLATEAU), digits, devices=jax.devices()[:1], loop=loop)
+    return train(dull(trainer), seeds)
+
+
+@pytest.fixture(scope="module")
+def group(digits):
+    return plateaued(digits, [0, DULL, 3])
+
+
+def rows_of(result, seed):
+    return [row for row in result.history if row["seed"] == seed]
+
+
+def test_a_seed_on_a_plateau_has_lower_rates_and_stops_early(group):
+    rows = rows_of(group, DULL)
+    assert [row["epoch"] for row in rows] == [1, 2, 3]
+    np.testing.assert_allclose([row["train_loss"] for row in rows], np.log(4), rtol=1e-6)
+    np.testing.assert_allclose([row["learning_rate"] for row in rows], [0.02, 0.02, 0.01])
+    np.testing.assert_allclose([row["weight_decay"] for row in rows], [0.01, 0.01, 0.005])
+    assert group.finals[1]["failed_epoch"] is None
+
+
+def test_a_stopped_seed_keeps_its_state(group):
+    # Seven steps an epoch: two epochs with the whole decay, one with half of it, and then no more.
+    expected = 0.005 * (1 - 0.01) ** 14 * (1 - 0.005) ** 7
+    for leaf in jax.tree.leaves(group.params[DULL]):
+        np.testing.assert_allclose(np.abs(leaf) / np.where(np.abs(leaf) < 0.01, 1, 4), expected, rtol=1e-5)
+
+
+def test_the_others_go_on_as_if_alone(digits, group):
+    assert [len(rows_of(group, seed)) for seed in (0, 3)] == [5, 5]
+    assert rows_of(group, 3)[-1]["train_loss"] < rows_of(group, 3)[0]["train_loss"]
+    same(group, plateaued(digits, [3]), 3)
+
+
+def test_training_ends_when_the_last_seed_stops(digits, group):
+    told = []
+    trainer = make_trainer(config(digits, **PLATEAU), digits, devices=jax.devices()[:1], loop="map")
+    result = train(dull(trainer), [DULL], told.append)
+    assert len(told) == 3
+    same(group, result, DULL)
+
+
+def test_vectorised_seeds_stop_one_by_one_too(digits, group):
+    result = plateaued(digits, [0, DULL, 3], loop="vmap")
+    assert [len(rows_of(result, seed)) for seed in (0, DULL, 3)] == [5, 3, 5]
+    alike(group, result, DULL)
+    alike(group, result, 3)
+
+
+def alike(one, other, seed):
+    """The same up to rounding; a mask may differ where a score is at its threshold."""
+    for name, mask in one.masks[seed].items():
+        assert np.mean(mask != other.masks[seed][name]) < 1e-3
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5, atol=2e-5), one.params[seed], other.params[seed])
+    for left, right in zip(rows_of(one, seed), rows_of(other, seed), strict=True):
+        for name in ("train_loss", "test_loss"):
+            assert left[name] == pytest.approx(right[name], rel=1e-4)
+
+
+def start(trainer, seeds):
+    return trainer.program.start(trainer.program.place(beginning([(trainer.config, seed) for seed in seeds])))
+
+
+def an_epoch(trainer, seeds, rates=(0.0, 0.0), scales=None, active=None, epoch=0):
+    """Return the states after an epoch with constant rates, zero by default, and what it says, on the host."""
+    program = trainer.program
+    steps = build.steps_per_epoch(trainer.samples, trainer.config.batch_size) * trainer.config.passes
+    scales = np.ones(len(seeds), np.float32) if scales is None else np.asarray(scales, np.float32)
+    given = Given(
+        np.asarray(seeds, np.uint32),
+        *(np.outer(scales, np.full(steps, rate, np.float32)) for rate in rates),
+        np.ones(len(seeds), bool) if active is None else np.asarray(active),
+    )
+    more = program.share(np.uint32(epoch)), trainer.order, trainer.train, trainer.test
+    return jax.device_get(program.epoch(start(trainer, seeds), program.place(given), *more))
+
+
+def test_each_seed_has_its_own_rates(digits):
+    trainer = make_trainer(config(digits, **PLATEAU), digits, devices=jax.devices()[:1], loop="map")
+    found, _ = an_epoch(trainer, [3, 3, 3], (0.02, 0.01), scales=[1, 0.5, 0.25], active=[True, True, False])
+    halved, _ = an_epoch(trainer, [3, 3, 3], (0.01, 0.005))
+    started = jax.device_get(start(trainer, [3, 3, 3]))
+    jax.tree.map(lambda a, b: np.testing.assert_array_equal(a[1], b[1]), found, halved)
+    jax.tree.map(lambda a, b: np.testing.assert_array_equal(a[2], b[2]), found, started)
+    for kernel in jax.tree.leaves(found.form.params):
+        assert (kernel[0] != kernel[1]).any() and (kernel[1] != kernel[2]).any()
+
+
+class Small(ResNet):
+    """A ResNet's stem, one more layer and its end: all the kinds of variables, for a tenth of the time to compile."""
+
+    @nn.compact
+    def __call__(self, x, *, train=False, present=None):
+        for index in range(2):
+            options = {"use_bias": False, "conv_general_dilated": self.conv_general_dilated}
+            x = nn.Conv(4, (3, 3), kernel_init=self.kernel_init, **options)(x)
+            x = elu(normalise(x, kind=self.batch_norm, name=f"BatchNorm_{index}", train=train, present=present))
+        return nn.Dense(self.classes, use_bias=False, kernel_init=self.kernel_init)(x.mean(axis=(1, 2)))
+
+
+@pytest.mark.parametrize("kind", ["statistics", pytest.param("affine", marks=pytest.mark.slow)])
+def test_no_seed_touches_anothers_batch_statistics(pictures, monkeypatch, kind):
+    monkeypatch.setitem(MODELS, "resnet20", Small)
+    options = {"model": "resnet20", "batch_norm": kind, "batch_size": 8, "epochs": 4, "threshold": "absolute:0.01"}
+    group = run(pictures, [0, 3], **options)
+    assert rows_of(group, 0)[-1]["test_loss"] != rows_of(group, 3)[-1]["test_loss"]
+    alike(group, run(pictures, [0, 3], loop="vmap", **options), 3)
+    same(group, run(pictures, [3], **options), 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"model": "conv2", "width": 0.0625, "augment": "crop_flip_standardize"},
+        {"model": "resnet20", "width": 0.125, "batch_norm": "frozen"},
+        {"model": "resnet20", "width": 0.125, "batch_norm": "statistics", "method": "baseline"},
+        {"model": "resnet20", "width": 0.125, "batch_norm": "affine", "method": "baseline"},
+    ],
+    ids=["conv2", "frozen", "statistics", "affine"],
+)
+def test_a_seed_of_the_papers_nets_alone_equals_the_seed_in_a_group(pictures, monkeypatch, options):
+    monkeypatch.setitem(MODELS, "resnet20", partial(ResNet, blocks=1))  # three blocks are quicker to compile than nine
+    options = {"batch_size": 8, "epochs": 2, **options}
+    same(run(pictures, [0, 3], **options), run(pictures, [3], **options), 3)
+
+
+TINY = {"width": 0.1, "batch_size": 8, "epochs": 2}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("augment", ["crop_flip", "crop_flip_standardize"])
+def test_an_augmented_seed_alone_is_the_seed_in_a_group(pictures, augment):
+    group = run(pictures, [0, 3], augment=augment, **TINY)
+    same(group, run(pictures, [3], augment=augment, **TINY), 3)
+
+
+def test_every_epoch_and_seed_is_augmented_anew(pictures):
+    """With rates of 0 and one order of the data nothing else differs between epochs, nor between two equal nets."""
+    losses = {}
+    for augment in ("none", "crop_flip"):
+        made = config(pictures, augment=augment, order="fixed", **TINY)
+        trainer = make_trainer(made, pictures, devices=jax.devices()[:1], loop="map")
+        losses[augment] = [an_epoch(trainer, [3], epoch=epoch)[1].train_loss[0] for epoch in (0, 1, 1)]
+    assert len(set(losses["none"])) == 1
+    assert losses["crop_flip"][0] != losses["crop_flip"][1] == losses["crop_flip"][2]
+    assert losses["crop_flip"][0] != losses["none"][0]
+
+
+@pytest.mark.slow
+def test_two_passes_see_every_sample_twice(pictures):
+    """With rates of 0 a pass's mean loss is every sample's, once; with others two passes take twice the steps."""
+    once, twice = (
+        make_trainer(config(pictures, passes=passes, **TINY), pictures, devices=jax.devices()[:1], loop="map")
+        for passes in (1, 2)
+    )
+    (_, one), (_, two) = an_epoch(once, [3]), an_epoch(twice, [3])
+    np.testing.assert_allclose(two.train_loss, one.train_loss, rtol=1e-6)
+    np.testing.assert_allclose(two.train_accuracy, one.train_accuracy, rtol=1e-6)
+    # Two passes of an epoch are two epochs of one: the same orders of a seed.  No schedule moves the rates here.
+    same_rates = {"schedule": "plateau", "patience": 10}
+    one = run(pictures, [3], **{**TINY, **same_rates})
+    two = run(pictures, [3], passes=2, **{**TINY, **same_rates, "epochs": 1})
+    for name, mask in one.masks[3].items():
+        np.testing.assert_array_equal(mask, two.masks[3][name])
+    jax.tree.map(np.testing.assert_array_equal, one.params[3], two.params[3])
+    assert two.history[0]["train_loss"] == pytest.approx(np.mean([row["train_loss"] for row in one.history]))
