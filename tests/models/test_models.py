@@ -176,7 +176,7 @@ def test_running_averages_are_used_outside_training():
     variables = net.init(jax.random.key(0), IMAGES)
     # Untouched averages are mean 0 and variance 1: the frozen net.
     frozen = ResNet(blocks=1).apply({"params": variables["params"]}, IMAGES)
-    np.testing.assert_allclose(net.apply(variables, IMAGES), frozen, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(net.apply(variables, IMAGES), frozen, rtol=1e-4, atol=1e-5)
     _, changed = net.apply(variables, IMAGES, train=True, mutable=["batch_stats"])
     stem = nn.Conv(16, (3, 3), use_bias=False).apply({"params": variables["params"]["Conv_0"]}, IMAGES)
     averages = changed["batch_stats"]["BatchNorm_0"]
