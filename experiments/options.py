@@ -133,8 +133,8 @@ class Options:
     """Save them after an epoch, too, when so many minutes have passed since the last time; 0: never."""
     fresh: bool = False
     """Start over: remove the results and checkpoints that the run's folder holds."""
-    on_bad_seed: Literal["quarantine", "stop"] = "quarantine"
-    """What to do with a seed that turns non-finite, or has a layer without weights: set it aside, or end the run."""
+    on_bad_seed: Literal["exclude", "stop"] = "exclude"
+    """What to do with a seed that turns non-finite, or has a layer without weights: exclude it, or end the run."""
     log: Literal["none", "tensorboard"] = "none"
     """Write TensorBoard's event files into the run's folder, beside the journal of all epochs."""
     deterministic: bool = False
@@ -204,18 +204,20 @@ def configured(options: Options, dataset: Any = None) -> tuple[Any, Any]:
     return config, dataset
 
 
-def conduct(options: Options) -> Any:
-    """Return how a run goes on by its options."""
+def run_options(options: Options) -> Any:
+    """Return the execution options of a run."""
     from ssm.runs.processes import hosts
-    from ssm.runs.run import Conduct, no_watchers
+    from ssm.runs.run import RunOptions, no_watchers
     from ssm.runs.saving import Saving
     from ssm.runs.tensorboard import board
 
-    return Conduct(
+    return RunOptions(
+        group=options.group,
+        loop=options.seed_loop,
         saving=Saving(every=options.checkpoint_every, minutes=options.checkpoint_minutes),
         fresh=options.fresh,
         on_bad_seed=options.on_bad_seed,
         watchers=board if options.log == "tensorboard" else no_watchers,
-        tell=lambda line: print(line, flush=True),
+        log=lambda line: print(line, flush=True),
         hosts=hosts(),
     )

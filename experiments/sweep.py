@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from options import OVERRIDES, Options, conduct, configured, prepare
+from options import OVERRIDES, Options, configured, prepare, run_options
 from ssm.errors import UserError
 from ssm.runs.program import command, run_program
 
@@ -92,7 +92,9 @@ def main(sweep: Sweep) -> None:
     seeds, points = parse_seeds(sweep.seeds), points_of(sweep)
     prepare(sweep)
     from ssm.runs.folder import config_hash
-    from ssm.runs.sweep import programs, run_together
+    from ssm.runs.job import recipe_job
+    from ssm.runs.run import run_jobs
+    from ssm.runs.sweep import programs
 
     datasets: dict[Any, Any] = {}
     configs = []
@@ -109,12 +111,11 @@ def main(sweep: Sweep) -> None:
         return
     if sweep.only is not None and not 0 <= sweep.only < len(parts):
         raise UserError(f"--only={sweep.only}: the programs have numbers 0 to {len(parts) - 1}.")
-    ways = {"group": sweep.group, "loop": sweep.seed_loop, "form": sweep.convolutions}
     for number, part in enumerate(parts):
         if sweep.only in (None, number):
             own = folder / f"program-{number}"  # jobs of an array must not wait for each other
-            dataset = datasets[part[0].dataset]
-            run_together(part, dataset, seeds, out=sweep.out, folder=own, **ways, conduct=conduct(sweep))
+            jobs = [recipe_job(config, datasets[config.dataset], sweep.convolutions) for config in part]
+            run_jobs(jobs, seeds, out=sweep.out, folder=own, options=run_options(sweep))
     if sweep.only is None:
         report(sweep, folder, points, configs, seeds)
 
@@ -158,7 +159,7 @@ def report(sweep: Sweep, folder: Path, points: list[dict[str, Any]], configs: Se
     found = by_point(rows, list(points[0]))
     plot(found, folder / "front.png")
     bad = sum(bool(row["failed"]) for row in rows)
-    print(f"results: {folder / 'results.csv'}, {folder / 'front.png'}: {len(rows)} rows, {bad} set aside\n")
+    print(f"results: {folder / 'results.csv'}, {folder / 'front.png'}: {len(rows)} rows, {bad} excluded\n")
     print(table(found[: sweep.best], list(points[0])))
 
 

@@ -7,7 +7,7 @@
 
 from pathlib import Path
 
-from options import Options, conduct, configured, prepare
+from options import Options, configured, prepare, run_options
 from ssm.runs.program import run_program
 
 
@@ -32,15 +32,15 @@ def main(options: Options) -> None:
 
 
 def say_needs(config, dataset, seeds: int, options: Options) -> None:
-    from ssm.recipes.build import build
     from ssm.runs.estimate import estimate
+    from ssm.runs.job import recipe_job
     from ssm.runs.run import fitting_plan
     from ssm.training.devices import seed_loop
 
-    loop = options.seed_loop or seed_loop(config.model)
-    group, devices = fitting_plan(config, dataset, seeds, group=options.group, loop=loop)
-    net = build(config, classes=dataset.classes, form=options.convolutions)
-    needs = estimate(net, config, dataset, group=group, devices=devices, loop=loop)
+    job = recipe_job(config, dataset, options.convolutions)
+    group, devices = fitting_plan(job, seeds, run_options(options))
+    loop = options.seed_loop or seed_loop()
+    needs = estimate(job.task, config, dataset, group=group, devices=devices, loop=loop)
     total = needs.seconds * seeds * config.epochs
     kind = "trained" if config.method == "baseline" else "under the mask"
     print(f"weights {kind}: {needs.weights:,}")
@@ -54,13 +54,13 @@ def duration(seconds: float) -> str:
 
 def train(config, dataset, seeds: list[int], options: Options) -> None:
     from paper.tables import final_table, read_paper, with_config
-    from ssm.runs.run import run_seeds
+    from ssm.runs.job import recipe_job
+    from ssm.runs.run import run_job
 
-    ways = {"group": options.group, "loop": options.seed_loop, "form": options.convolutions}
-    how = conduct(options)
-    run = run_seeds(config, dataset, seeds, out=options.out, **ways, conduct=how)
-    if how.hosts.number > 0:
-        print(f"process {how.hosts.number} has finished its seeds; process 0 prints the results")
+    execution = run_options(options)
+    run = run_job(recipe_job(config, dataset, options.convolutions), seeds, out=options.out, options=execution)
+    if execution.hosts.number > 0:
+        print(f"process {execution.hosts.number} has finished its seeds; process 0 prints the results")
         return
     paper = read_paper(Path(__file__).with_name("paper") / "paper.json")
     summary = run.summary()

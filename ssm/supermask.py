@@ -1,7 +1,7 @@
-"""The wrapper that masks any Flax module: frozen kernels, scores as params."""
+"""The wrapper that masks any Flax module: what a learner keeps is frozen, what it trains are the params."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -11,37 +11,35 @@ from flax.core import meta
 from flax.core.scope import Scope, subtract_filters
 from jax import Array
 
-from ssm import initializers, learners, thresholds
 from ssm.errors import UserError
-from ssm.learners import Learner, Thresholds
+from ssm.learners import Layers, Learner, signed
 from ssm.trees import Path, Tree, flatten, unflatten
 
 OWN = ("params", "frozen")  # collections that the wrapper manages; all others belong to the wrapped module
 
 
-def effective_weights(learner: Learner, frozen: Tree, params: Tree) -> dict[str, Any]:
-    """Return the plain params of the wrapped module: its kernels masked, its other parameters as they are.
+def split(variables: Tree) -> tuple[Layers, dict[str, Any], Layers, dict[str, Any]]:
+    """Return the learner's params and the other trained parameters, its state and the other frozen parameters.
 
-    `frozen` and `params` are the two collections of one `Supermask`.  Every operation is elementwise, so frozen
-    kernels may also be scalars that broadcast against their scores (see `ssm.training.gauge`).
+    `variables` are those of one `Supermask`; the first and third are by layer, the rest nested as the module's.
     """
-    kernels, scores = flatten(frozen["net"]), flatten(params.get("net", {}))
-    weights = kernels | scores  # parameters without thresholds are used as they are, frozen or trained
-    for path, layer in layer_thresholds(frozen).items():
-        weights[path] = learner.weight(kernels[path], scores[path], layer)
-    return unflatten(weights)
+    frozen = variables["frozen"]
+    state = frozen["layers"]
+    others = dict(flatten(variables["params"].get("net", {})))
+    layers: dict[str, Any] = {}
+    for path in state:
+        keys = tuple(path.split("/"))
+        # A learner may train several values of a layer, as a dictionary at the kernel's place.
+        below = [key for key in others if key[: len(keys)] == keys]
+        leaves = {key[len(keys) :]: others.pop(key) for key in below}
+        layers[path] = leaves[()] if () in leaves else unflatten(leaves)
+    return layers, unflatten(others), state, frozen.get("net", {})
 
 
-def layer_thresholds(frozen: Tree) -> dict[Path, Thresholds]:
-    """Return the thresholds of every masked kernel by its path in the params of the wrapped module."""
-    lower, upper = flatten(frozen["lower"]), flatten(frozen["upper"])
-    return {path: Thresholds(lower[path], upper[path]) for path in lower}
-
-
-def masks(learner: Learner, frozen: Tree, params: Tree) -> dict[str, Array]:
-    """Return every kernel's mask by its path, such as `Dense_0/kernel`, in the scores' shapes and dtypes."""
-    scores = flatten(params["net"])
-    return {"/".join(path): learner.mask(scores[path], layer) for path, layer in layer_thresholds(frozen).items()}
+def joined(layers: Layers, *others: Tree) -> dict[str, Any]:
+    """Return values by layer and other parameters as one tree, nested as the module's params."""
+    leaves = {path: leaf for tree in others for path, leaf in flatten(tree).items()}
+    return unflatten(leaves | {tuple(path.split("/")): value for path, value in layers.items()})
 
 
 def _note_matrices(found: dict[Path, int], function, args, kwargs, context):
@@ -69,27 +67,26 @@ class Supermask(nn.Module):
 
     Called as `module` is, and returns what it returns.  Variables:
 
-    - `frozen`: `net` (the kernels, and the other parameters where `others="frozen"`), `lower` and `upper`
-      (each masked kernel's thresholds, fixed after initialisation);
-    - `params`: `net` (each masked kernel's scores, and the other parameters where `others="trained"`);
+    - `params`: `net`, nested as the module's own params: what the learner trains of each masked kernel (its scores,
+      say) in its place, and the other parameters where `others="trained"`;
+    - `frozen`: `layers`, the learner's state by the path of each masked kernel: frozen kernels and thresholds
+      (`frozen["layers"]["Dense_0/kernel"].kernel`), say; and `net`, the other parameters where `others="frozen"`;
     - whatever else `module` keeps (batch statistics, caches, sown values) under `net` in its own collection.
 
-    Keys of the names `module` asks for (`dropout`, say) pass through.  A parameter is masked where its name is in
-    `kernels`; biases, scales and the like are not.
+    Keys of the names `module` asks for (`dropout`, say) pass through; a key named `mask` is what a stochastic learner
+    draws from, and without it the net is evaluated.  A parameter is masked where its name is in `kernels`; biases,
+    scales and the like are not.
 
-    Scores and redrawn kernels take their fans from the kernel's shape, a convolution's or a matrix (DenseGeneral and
-    attention included); axes that `nn.scan` or `nn.vmap` stack inside `module` count as a convolution's window, so
-    wrap such a layer before it is stacked.
+    Learners draw from a kernel's shape, a convolution's or a matrix (DenseGeneral and attention included); axes that
+    `nn.scan` or `nn.vmap` stack inside `module` count as a convolution's window, so wrap such a layer before it is
+    stacked.
 
-    Options: `learner` (`ssm.learners`), `threshold` (a rule of `ssm.thresholds`), `score_init`, `kernel_init` (None
-    keeps the kernels that the module draws itself), `kernels`, `others`.
-    Raises UserError at initialisation when the module has no parameter to mask.
+    Options: `learner` (`ssm.learners`), `kernel_init` (None keeps the kernels that the module draws itself), `kernels`,
+    `others`.  Raises UserError at initialisation when the module has no parameter to mask.
     """
 
     module: nn.Module
-    learner: Learner = learners.signed
-    threshold: Callable[..., tuple[Array, Array]] = thresholds.absolute(0.01)
-    score_init: Callable[..., Array] = initializers.uniform(initializers.xavier())
+    learner: Learner = signed()
     kernel_init: Callable[..., Array] | None = None
     kernels: tuple[str, ...] = ("kernel", "embedding")
     others: Literal["frozen", "trained"] = "frozen"
@@ -97,14 +94,14 @@ class Supermask(nn.Module):
     @nn.compact
     def __call__(self, *args, **kwargs):
         module = self.module.clone(parent=None, name=None)
-        initialising = not self.has_variable("frozen", "net")
+        initialising = not self.has_variable("frozen", "layers")
         if initialising:
             self._initialise(module, args, kwargs)
-        frozen = {name: self.get_variable("frozen", name) for name in ("net", "lower", "upper")}
-        params = {"net": self.get_variable("params", "net", {})}
+        own = {name: {key: self.get_variable(name, key, {}) for key in ("net", "layers")} for name in OWN}
         variables = {name: tree["net"] for name, tree in self.variables.items() if name not in OWN and "net" in tree}
         mutable = subtract_filters(self._scope().mutable, set(OWN))
-        weights = effective_weights(self.learner, frozen, params)
+        key = self.make_rng("mask") if self.has_rng("mask") else None
+        weights = self.weights(own, key)
         result = module.apply(variables | {"params": weights}, *args, rngs=self._keys(), mutable=mutable, **kwargs)
         if mutable is False:
             return result
@@ -114,22 +111,29 @@ class Supermask(nn.Module):
                 self.put_variable(name, "net", tree)
         return output
 
-    def weights(self, variables: Tree) -> dict[str, Any]:
-        """Return plain params for the wrapped module, with which it computes the masked net's output."""
-        return effective_weights(self.learner, variables["frozen"], variables["params"])
+    def weights(self, variables: Tree, key: Array | None = None) -> dict[str, Any]:
+        """Return plain params for the wrapped module, with which it computes the masked net's output.
+
+        key: what a stochastic learner draws from; None is evaluation.
+        """
+        params, trained, state, frozen = split(variables)
+        return joined(self.learner.weights(params, state, key), frozen, trained)
 
     def masks(self, variables: Tree) -> dict[str, Array]:
         """Return every kernel's mask by its path, such as `Dense_0/kernel`."""
-        return masks(self.learner, variables["frozen"], variables["params"])
+        params, _, state, _ = split(variables)
+        return dict(self.learner.masks(params, state))
 
     def _scope(self) -> Scope:
         assert self.scope is not None  # Flax binds a module before it calls it
         return self.scope
 
     def _keys(self) -> dict[str, Array]:
-        return {name: self.make_rng(name) for name in self._scope().rngs}
+        return {name: self.make_rng(name) for name in self._scope().rngs if name != "mask"}
 
     def _initialise(self, module: nn.Module, args, kwargs) -> None:
+        if not isinstance(self.learner, Learner):
+            raise UserError(f"learner must be made by a factory, ssm.learners.signed() say; got {self.learner!r}.")
         if not self.is_mutable_collection("frozen"):
             raise UserError(
                 f"a Supermask of {type(module).__name__} was applied without its `frozen` collection: pass all the "
@@ -146,19 +150,55 @@ class Supermask(nn.Module):
                 f"{type(module).__name__} has no parameter to mask: wanted one named "
                 f"{' or '.join(self.kernels)}, found {names}.  Name them in `kernels`."
             )
-        kernel_key, score_key = self.make_rng("params"), self.make_rng("params")
-        scores, lower, upper = {}, {}, {}
+        kernel_key, learner_key = self.make_rng("params"), self.make_rng("params")
         for index, path in enumerate(chosen):
             if self.kernel_init is not None:
                 key = jax.random.fold_in(kernel_key, index)
                 found[path] = _draw(self.kernel_init, matrices.get(path))(key, found[path].shape, found[path].dtype)
-            key = jax.random.fold_in(score_key, index)
-            scores[path] = self.learner.scores(key, found[path], _draw(self.score_init, matrices.get(path)))
-            lower[path], upper[path] = self.threshold(scores[path])
-        rest = {path: found.pop(path) for path in list(found) if path not in scores}
-        frozen, trained = (found | rest, scores) if self.others == "frozen" else (found, scores | rest)
-        for name, tree in (("net", frozen), ("lower", lower), ("upper", upper)):
-            self.put_variable("frozen", name, unflatten(tree))
-        self.put_variable("params", "net", unflatten(trained))
+        kernels = {path: found.pop(path) for path in chosen}
+        params, state = self.learner.init(learner_key, _as_matrices(kernels, matrices))
+        _check(self.learner, kernels, params, state)
+        trained = {} if self.others == "frozen" else found
+        frozen = {} if self.others == "trained" else found
+        shapes = {"/".join(path): (_matrix(kernels[path], matrices.get(path)), kernels[path].shape) for path in kernels}
+        self.put_variable("frozen", "layers", _as_kernels(state, shapes))
+        self.put_variable("frozen", "net", unflatten(frozen))
+        self.put_variable("params", "net", joined(_as_kernels(params, shapes), unflatten(trained)))
         for name, tree in variables.items():
             self.put_variable(name, "net", tree)
+
+
+def _matrix(kernel: Array, inputs: int | None) -> tuple[int, ...]:
+    """Return the shape in which a learner is given a kernel: that of a matrix, where it is a DenseGeneral's."""
+    if inputs is None:
+        return kernel.shape
+    return math.prod(kernel.shape[:inputs]), math.prod(kernel.shape[inputs:])
+
+
+def _as_matrices(kernels: Mapping[Path, Array], matrices: Mapping[Path, int]) -> dict[str, Array]:
+    return {"/".join(path): kernel.reshape(_matrix(kernel, matrices.get(path))) for path, kernel in kernels.items()}
+
+
+def _as_kernels(layers: Layers, shapes: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]]) -> dict[str, Any]:
+    """Return values by layer with the kernel's own shape where they have that of its matrix."""
+
+    def reshaped(path: str) -> Any:
+        matrix, own = shapes[path]
+        return jax.tree.map(lambda leaf: leaf.reshape(own) if leaf.shape == matrix else leaf, layers[path])
+
+    return {path: reshaped(path) for path in layers}
+
+
+def _check(learner: Learner, kernels: Mapping[Path, Array], params: Layers, state: Layers) -> None:
+    """Raise UserError unless a learner's params and state are by layer."""
+    wanted = {"/".join(path) for path in kernels}
+    for name, layers in (("params", params), ("state", state)):
+        if not isinstance(layers, Mapping) or set(layers) != wanted:
+            raise UserError(
+                f"the learner's init must return params and state as dictionaries with an entry for each layer "
+                f"({', '.join(sorted(wanted))}); its {name} are {_keys_of(layers)}."
+            )
+
+
+def _keys_of(layers: Any) -> str:
+    return ", ".join(map(str, layers)) if isinstance(layers, Mapping) else f"of type {type(layers).__name__}"

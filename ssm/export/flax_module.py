@@ -12,10 +12,12 @@ from flax import linen as nn
 from ssm.data.standardize import standardize, statistics
 from ssm.errors import UserError
 from ssm.export.artifact import Artifact, digest, kernel_path
+from ssm.ops.matmul import PRECISION
 from ssm.recipes import build
 from ssm.recipes.config import Config
-from ssm.runs.run import MATMUL_PRECISION
-from ssm.trees import flatten, unflatten
+from ssm.training.batches import seed_key
+from ssm.training.epoch import initial_variables, layer_name
+from ssm.trees import unflatten
 
 BATCH = 500  # images
 
@@ -51,7 +53,7 @@ def logits(artifact: Artifact, images: np.ndarray) -> np.ndarray:
     if images.ndim != 4 or not len(images):
         raise UserError(f"images of shape {list(images.shape)}; give at least one, [n, height, width, channels]")
     compute = artifact.compiled
-    with jax.default_matmul_precision(MATMUL_PRECISION):
+    with jax.default_matmul_precision(PRECISION):
         return np.concatenate([compute(images[start : start + BATCH]) for start in range(0, len(images), BATCH)])
 
 
@@ -68,17 +70,15 @@ def compiled(artifact: Artifact) -> Callable[[np.ndarray], jax.Array]:
 
 @lru_cache(maxsize=4)  # as compiling it takes a second, and drawing a seed's weights some milliseconds
 def _initialise(config: Config, inputs: tuple[int, ...], classes: int):
-    net = build.build(config, classes=classes)
+    net = build.build(config, classes=classes, folded=False)
     example = jnp.zeros((1, *inputs))
-    return jax.jit(
-        lambda seed: net.init(jax.random.fold_in(build.seed_key(seed), build.INIT), example)["frozen"]["net"]
-    )
+    return jax.jit(lambda seed: initial_variables(net, seed_key(seed), example)["frozen"]["layers"])
 
 
 def initial_frozen(config: Config, seed: int, inputs: tuple[int, ...], classes: int) -> dict[str, np.ndarray]:
     """Return the frozen kernels of a seed by layer, as training began with them."""
-    kernels = flatten(_initialise(config, inputs, classes)(np.uint32(seed)))
-    return {"/".join(path[:-1]): np.asarray(kernel) for path, kernel in kernels.items() if path[-1] == "kernel"}
+    layers = _initialise(config, inputs, classes)(np.uint32(seed))
+    return {layer_name(path): np.asarray(state.kernel) for path, state in layers.items()}
 
 
 def frozen_kernels(artifact: Artifact) -> dict[str, np.ndarray]:

@@ -10,6 +10,9 @@ from jax import Array, lax
 
 from ssm.errors import UserError
 
+PRECISION = "highest"
+"""Precision of float32 products, for `jax.default_matmul_precision`; by default a GPU's would be TF32."""
+
 Round = Callable[[Array], Array]
 """Rounds the operands of products, or returns them as they are."""
 

@@ -1,47 +1,34 @@
-"""From a configuration to the masked net, its data on the device, and its first state."""
+"""From the names of a configuration to objects: the module, its learner, the task that trains them, and its seeds."""
 
-import math
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 from jax import Array
-from jaxtyping import Float, Int, UInt8
 
-from ssm import initializers, learners, thresholds
-from ssm.data.standardize import statistics
+from ssm import initializers, learners, losses, optim, thresholds
+from ssm.data import Dataset
+from ssm.data.augment import crop_and_flip
+from ssm.data.standardize import restandardize
 from ssm.initializers import Initializer
+from ssm.learners import Learner
 from ssm.models import MODELS, RESNETS
 from ssm.models.graph import Architecture
 from ssm.ops import matmul
 from ssm.ops.convolution import Form, conv_general_dilated
+from ssm.plateau import PlateauRule
 from ssm.recipes.config import Config
 from ssm.recipes.presets import ELUS_FACTOR
 from ssm.supermask import Supermask
+from ssm.thresholds import Rule
+from ssm.training.batches import Images, fixed_order, images_on_device, standardized_batch
+from ssm.training.loop import Member
+from ssm.training.task import Numbers, Task, accuracy, apply_module
 
-INIT, ORDER, AUGMENT = 0, 1, 2  # what a seed's key is folded with, once per purpose
-PART = 5000  # images
-FIXED_ORDER_SEED = 2**31  # no seed of a run is that large
-
-
-class Split(NamedTuple):
-    """One part of a data set as it lies on the device: raw bytes, standardised image by image as they are used."""
-
-    images: UInt8[Array, "n h w c"]
-    labels: Int[Array, " n"]
-    mean: Float[Array, " n"]
-    scale: Float[Array, " n"]
-
-
-def split(images: np.ndarray, labels: np.ndarray) -> Split:
-    """Put images [n, h, w, c] uint8 and labels [n] on the default device, with each image's mean and scale."""
-    # A part at a time: as floats, all of CIFAR's images would take four times their room.
-    parts = [jax.jit(statistics)(images[start : start + PART]) for start in range(0, len(images), PART)]
-    mean, scale = (jnp.concatenate(field) for field in zip(*parts, strict=True))
-    return Split(jnp.asarray(images), jnp.asarray(labels, jnp.int32), mean, scale)
+SYMMETRIC = (thresholds.absolute, thresholds.fraction_of_max)
+"""Rules whose two thresholds are -tau and tau."""
 
 
 def kernel_init(config: Config) -> Initializer:
@@ -55,19 +42,57 @@ def kernel_init(config: Config) -> Initializer:
     return lambda key, shape, dtype=jnp.float32: matmul.round_to_bfloat16(init(key, shape, dtype))
 
 
-def build(config: Config, *, classes: int = 10, form: Form = "auto") -> Supermask:
-    """Return the net of a configuration with `classes` outputs, masked by its method's learner.
+def score_init(config: Config) -> Initializer:
+    """Return the initialiser of the scores; ELUS has the model's own factor, whatever that of the weights is."""
+    options = {"factor": ELUS_FACTOR[config.model]} if config.score_scale == "elus" else {}
+    return initializers.by_name(config.score_scale, config.score_distribution, **options)
+
+
+def threshold(config: Config) -> Rule:
+    """Return the rule of the thresholds that a configuration names."""
+    return thresholds.parse(config.threshold, one_sided=config.method == "binary")
+
+
+def learner(config: Config, rule: Rule, *, folded: bool | None = None) -> Learner:
+    """Return the learner of a configuration under a rule whose number may be traced.
+
+    `folded` (`ssm.learners.signed`): by default wherever it holds.
+    """
+    if config.method == "baseline":
+        return learners.dense()
+    options: dict[str, Any] = {"scores": score_init(config), "threshold": rule}
+    if config.method == "binary":
+        return learners.binary(**options)
+    return learners.signed(**options, folded=can_fold(config) if folded is None else folded)
+
+
+def can_fold(config: Config) -> bool:
+    """Return whether the signs of the frozen weights may be folded into the scores (`ssm.learners.signed`)."""
+    rule = threshold(config)
+    # At a threshold of 0 the mask of a score of 0 is +1, which is not odd.
+    symmetric = isinstance(rule, SYMMETRIC) and thresholds.parameter(rule) > 0
+    return config.method == "signed" and config.weight_distribution == "signed_constant" and symmetric
+
+
+def build(
+    config: Config,
+    *,
+    classes: int = 10,
+    form: Form = "auto",
+    numbers: Numbers | None = None,
+    folded: bool | None = None,
+) -> Supermask:
+    """Return the masked net of a configuration with `classes` outputs.
 
     `form` forces a form of the convolutions (`ssm.ops.convolution`): they differ in speed, and in rounding alone.
+    `numbers` has the threshold's number, traced maybe, in place of the configuration's.
     """
     module = network(config, classes, precision=config.precision, form=form, kernel_init=kernel_init(config))
-    return Supermask(
-        module,
-        learner=learners.LEARNERS[config.method],
-        threshold=thresholds.parse(config.threshold, one_sided=config.method == "binary"),
-        score_init=score_init(config),
-        others="trained",  # scales and offsets of batch normalisation, where the net has them
-    )
+    rule = threshold(config)
+    if numbers:
+        rule = thresholds.with_parameter(rule, numbers["threshold"])
+    # Trained others: scales and offsets of batch normalisation, where the net has them.
+    return Supermask(module, learner=learner(config, rule, folded=folded), others="trained")
 
 
 def network(
@@ -86,28 +111,81 @@ def network(
     )
 
 
-def score_init(config: Config) -> Initializer:
-    """Return the initialiser of the scores; ELUS has the model's own factor, whatever that of the weights is."""
-    options = {"factor": ELUS_FACTOR[config.model]} if config.score_scale == "elus" else {}
-    return initializers.by_name(config.score_scale, config.score_distribution, **options)
+def make_task(config: Config, *, image_shape: tuple[int, ...], classes: int, form: Form = "auto") -> Task:
+    """Return the task of a configuration for images of a shape, [height, width, channels]."""
+    net = build(config, classes=classes, form=form)
+    return Task(
+        net=lambda numbers: build(config, classes=classes, form=form, numbers=numbers),
+        numbers=numbers_of(config),
+        example=np.zeros((1, *image_shape), np.float32),
+        batch=partial(image_batch, augment=config.augment),
+        apply=apply_module,
+        loss=losses.by_name(config.loss),
+        metrics={"accuracy": accuracy},
+        optimizer=partial(optim.sgdw, momentum=config.momentum, nesterov=config.nesterov, decay=config.decay),
+        epochs=config.epochs,
+        batch_size=config.batch_size,
+        passes=config.passes,
+        stops=bool(config.reductions),
+        transposed=net.learner.elementwise,
+    )
 
 
-def seed_key(seed: int | np.integer | Array) -> Array:
-    """Return the key from which everything random of one seed comes; threefry, whatever the default is."""
-    return jax.random.key(seed, impl="threefry2x32")
+def numbers_of(config: Config) -> dict[str, float]:
+    """Return the traced numbers of a configuration's net."""
+    return {"threshold": float(thresholds.parameter(threshold(config)))}
 
 
-def augmentation_key(key: Array, epoch: int | Array) -> Array:
-    """Return the key that an epoch's augmentation comes from, of a seed's key; each step folds its number in."""
-    return jax.random.fold_in(jax.random.fold_in(key, AUGMENT), epoch)
+def image_batch(data: Images, index: Array, key: Array | None, *, augment: str) -> tuple[Array, Array]:
+    """Return a batch of standardised images, in training as the configuration's augmentation leaves them."""
+    images, labels = standardized_batch(data, index, key)
+    if key is None or augment == "none":
+        return images, labels
+    images = crop_and_flip(key, images)
+    return (restandardize(images) if augment == "crop_flip_standardize" else images), labels
 
 
-def fixed_order(samples: int) -> np.ndarray:
-    """Return the one order of the data that all seeds and epochs share under `--order=fixed`."""
-    key = jax.random.fold_in(seed_key(np.uint32(FIXED_ORDER_SEED)), ORDER)
-    return np.asarray(jax.random.permutation(key, samples))
+def parts(config: Config, dataset: Dataset) -> tuple[Images, Images, np.ndarray | None]:
+    """Return the training and the test images of a data set on the device, and the fixed order, if it is asked for."""
+    train = images_on_device(dataset.train_images, dataset.train_labels)
+    test = images_on_device(dataset.test_images, dataset.test_labels)
+    return train, test, fixed_order(len(dataset.train_labels)) if config.order == "fixed" else None
 
 
-def steps_per_epoch(samples: int, batch_size: int) -> int:
-    """Return the number of batches that hold all samples, a short last one included."""
-    return math.ceil(samples / batch_size)
+def member(config: Config, seed: int, *, key: str = "", run: str = "") -> Member:
+    """Return a seed of a configuration, as the trainer takes it."""
+    return Member(
+        seed=seed,
+        schedule=partial(rates, config),
+        numbers=numbers_of(config),
+        plateau=plateau_rule(config),
+        key=key,
+        run=run,
+    )
+
+
+def rates(config: Config, steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the learning rate and weight decay at steps counted from 0, float32 each.
+
+    Under a plateau schedule both are constant, and each seed has a factor of its own.
+    """
+    factor = np.ones(steps.shape, np.float32)
+    if config.schedule == "exponential":
+        factor = optim.exponential(steps, rate=config.decay_rate, steps=config.decay_steps, staircase=config.staircase)
+    return np.float32(config.learning_rate) * factor, np.float32(config.weight_decay) * factor
+
+
+def plateau_rule(config: Config) -> PlateauRule | None:
+    """Return the rule by which a configuration reduces its rates, None where it doesn't wait for a plateau."""
+    if config.schedule == "exponential":
+        return None
+    options = {name: getattr(config, name) for name in ("patience", "cooldown", "min_delta", "reductions")}
+    return PlateauRule(kind=config.schedule, factor=config.plateau_factor, **options)
+
+
+def smaller_scale(config: Config) -> str:
+    """Return what to do where the frozen weights are too large for the net to learn."""
+    if config.init in ("elus", "he"):
+        smaller = next((f for f in (initializers.ELUS_CONV, 1.0) if f < config.factor), config.factor / 2)
+        return f"use a smaller --factor than {config.factor:.4g}, such as {smaller:.4g}"
+    return "use a smaller scale, such as --init=he --factor=1"

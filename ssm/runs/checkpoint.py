@@ -13,66 +13,24 @@ import json
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from ssm.errors import UserError
 from ssm.files import plain, write_atomic
 from ssm.plateau import PlateauState
+from ssm.training.snapshot import Failure, Snapshot
 
-VERSION = 1
+VERSION = 2
 KEPT = 2  # checkpoints of a group: the newest may turn out to be damaged
 FOLDER = "checkpoints"
 DAMAGED = ".damaged"
 _ABOUT = "about"
 _NAME = re.compile(r"(?P<group>[0-9a-f]{12})-(?P<epoch>\d{5,})\.ckpt")
 _DAMAGE = (KeyError, TypeError, AttributeError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
-
-
-class Bad(NamedTuple):
-    """Why a seed was set aside: the epoch (from 1) and the reason, in words that name the layer."""
-
-    epoch: int
-    reason: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Snapshot:
-    """What training of a group has come to after some epochs; all lists are in the order of `members`.
-
-    members: keys of a configuration and a seed (`ssm.runs.folder.member_key`).
-    arrays: by path in the state, [members, ...]; scores, optimiser, averages of batch statistics.
-    frozen: SHA-256 of each member's frozen arrays, which are not stored.
-    plateaus: each one's state of the plateau schedule.
-    bad: by place in the group, those that were set aside.
-    history: each one's rows so far.
-    """
-
-    members: tuple[str, ...]
-    epoch: int
-    arrays: Mapping[str, np.ndarray]
-    frozen: tuple[str, ...]
-    plateaus: tuple[PlateauState, ...]
-    bad: Mapping[int, Bad]
-    history: Sequence[Sequence[Mapping[str, Any]]]
-
-    def of(self, members: Sequence[str]) -> "Snapshot":
-        """Return the part of some of the members, in the order in which they are given."""
-        rows = [self.members.index(member) for member in members]
-        return Snapshot(
-            members=tuple(members),
-            epoch=self.epoch,
-            arrays={path: array[rows] for path, array in self.arrays.items()},
-            frozen=tuple(self.frozen[row] for row in rows),
-            plateaus=tuple(self.plateaus[row] for row in rows),
-            bad={place: self.bad[row] for place, row in enumerate(rows) if row in self.bad},
-            history=[self.history[row] for row in rows],
-        )
 
 
 class _OtherVersion(Exception):
@@ -91,7 +49,7 @@ def save(folder: Path, snapshot: Snapshot, identity: str) -> Path:
         "epoch": snapshot.epoch,
         "frozen": snapshot.frozen,
         "plateaus": snapshot.plateaus,
-        "bad": snapshot.bad,
+        "failures": snapshot.failures,
         "history": snapshot.history,
     }
     arrays = {**snapshot.arrays, _ABOUT: np.frombuffer(json.dumps(plain(about)).encode(), np.uint8)}
@@ -144,14 +102,14 @@ def _read(data: bytes) -> tuple[Snapshot, str]:
         arrays=arrays,
         frozen=tuple(about["frozen"]),
         plateaus=tuple(PlateauState(*state) for state in about["plateaus"]),
-        bad={int(place): Bad(*wrong) for place, wrong in about["bad"].items()},
+        failures={int(place): Failure(*why) for place, why in about["failures"].items()},
         history=about["history"],
     )
     return snapshot, about["identity"]
 
 
-def newest(folder: Path, identity: str, tell: Callable[[str], None]) -> list[Snapshot]:
-    """Return the newest whole snapshot of every group in a folder; `tell` is given a line for each file passed over.
+def newest(folder: Path, identity: str, log: Callable[[str], None]) -> list[Snapshot]:
+    """Return the newest whole snapshot of every group in a folder; `log` is given a line for each file passed over.
 
     A damaged file is renamed, so that it takes no whole one's place among the last two.
     Raises UserError where a group has files, but only such as another version of this program wrote, or of another
@@ -165,19 +123,19 @@ def newest(folder: Path, identity: str, tell: Callable[[str], None]) -> list[Sna
                 snapshot, other = load(path)
             except UserError as error:
                 refused = refused or error
-                tell(f"warning: {error}; it is passed over")
+                log(f"warning: {error}; it is passed over")
                 continue
             except OSError as error:
-                tell(f"warning: {path} cannot be read ({error.strerror or error}); it is passed over")
+                log(f"warning: {path} cannot be read ({error.strerror or error}); it is passed over")
                 continue
             except ValueError as error:
-                tell(f"warning: {path} is damaged ({error}); it is passed over")
+                log(f"warning: {path} is damaged ({error}); it is passed over")
                 with suppress(OSError):
                     path.rename(path.with_suffix(DAMAGED))
                 continue
             if other != identity:
                 refused = UserError(f"{path} was trained on other data of the same name")
-                tell(f"warning: {refused}; it is passed over")
+                log(f"warning: {refused}; it is passed over")
                 continue
             found.append(snapshot)
             break

@@ -3,22 +3,23 @@
 import math
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
-from jax import Array
 
 from ssm.recipes.config import Config
 from ssm.data import Dataset
-from ssm.training.epoch import SeedLoop, apply, others
-from ssm.models import count_weights
-from ssm.supermask import Supermask, effective_weights, layer_thresholds
-from ssm.trees import Tree, flatten
+from ssm.recipes.config import Config
+from ssm.supermask import Supermask, joined, split
+from ssm.training.epoch import SeedLoop, initial_variables, other_collections
+from ssm.training.task import Task
+from ssm.trees import Tree, count_weights
 
+Memory: TypeAlias = Callable[[int], float]
+"""From a group's seeds to the bytes that training them takes."""
 RUNTIME_BYTES = 450e6
 """Python, JAX, XLA's compiler and the compiled programs: measured on the CPU, docs/speed.md."""
 BYTES_PER_WEIGHT = 4 * 7 + 3
@@ -52,47 +53,42 @@ class Estimate(NamedTuple):
     seconds: float
 
 
-def count_masked(net: Supermask, example: jax.Array) -> int:
+def count_masked(net: Supermask, example: Any) -> int:
     """Return the number of weights of a net that its mask covers, without computing anything."""
-    return _masked(_shapes(net, example))
+    return count_weights(jax.eval_shape(net.masks, _shapes(net, example)))
 
 
-def _shapes(net: Supermask, example: Array) -> Tree:
-    return jax.eval_shape(net.init, jax.random.key(0), example)
+def _shapes(net: Supermask, example: Any) -> Tree:
+    return jax.eval_shape(lambda key: initial_variables(net, key, example), jax.random.key(0))
 
 
-def _masked(variables: Tree) -> int:
-    scores = flatten(variables["params"]["net"])
-    return count_weights([scores[path] for path in layer_thresholds(variables["frozen"])])
-
-
-def estimate(net: Supermask, config: Config, dataset: Dataset, *, group: int, devices: int, loop: SeedLoop) -> Estimate:
+def estimate(
+    task: Task, config: Config, dataset: Dataset, *, group: int, devices: int, loop: SeedLoop
+) -> Estimate:
     """Return what training needs with `group` seeds at once over `devices`; takes a second or two."""
-    example = jnp.zeros((1, *dataset.train_images.shape[1:]))
+    net = task.net(task.numbers)
     kind = config.model.rstrip("0123456789")
     samples, tested = len(dataset.train_labels) * config.passes, len(dataset.test_labels)
-    operations = forward_operations(net, example) * (samples * (1 + BACKWARD[kind]) + tested)
+    operations = forward_operations(net, task.example) * (samples * (1 + BACKWARD[kind]) + tested)
     rate = _rate(config.batch_size, jax.local_devices()[:devices])
-    memory = memory_needed(net, config, dataset, devices=devices, loop=loop)
-    return Estimate(count_masked(net, example), memory(group), OVERHEAD[config.model] * operations / rate)
+    data_bytes = dataset.train_images.nbytes + dataset.test_images.nbytes
+    memory = memory_needed(task, data_bytes, devices=devices, loop=loop)
+    return Estimate(count_masked(net, task.example), memory(group), OVERHEAD[config.model] * operations / rate)
 
 
-def memory_needed(
-    net: Supermask, config: Config, dataset: Dataset, *, devices: int, loop: SeedLoop
-) -> Callable[[int], float]:
+def memory_needed(task: Task, data_bytes: int, *, devices: int, loop: SeedLoop) -> Memory:
     """Return the function from a group's seeds to the bytes that training them takes.
 
     Those are the state of all seeds of the group, and what a step keeps for its gradient of each seed that runs at the
     same moment: one a device in a loop over seeds, all where they are vectorised.
     """
-    example = jnp.zeros((1, *dataset.train_images.shape[1:]))
-    variables = _shapes(net, example)
-    images = jax.ShapeDtypeStruct((config.batch_size, *example.shape[1:]), jnp.float32)
+    net = task.net(task.numbers)
+    variables = _shapes(net, task.example)
     kernels = 4 * count_weights([leaf for leaf in jax.tree.leaves(variables["params"]) if leaf.ndim == 4])
-    step = round(KEPT_FACTOR * _step_bytes(net, variables, images) + KERNEL_FACTOR * kernels)
-    weights = _masked(variables)
+    step = round(KEPT_FACTOR * _step_bytes(task, net, variables) + KERNEL_FACTOR * kernels)
+    weights = count_masked(net, task.example)
     # On one host every CPU device's copy of the data is a copy in the same memory; the loaded arrays stay, too.
-    data = (dataset.train_images.nbytes + dataset.test_images.nbytes) * (1 + devices)
+    data = data_bytes * (1 + devices)
 
     def memory(group: int) -> float:
         together = min(group, devices) if loop == "map" else group
@@ -101,24 +97,32 @@ def memory_needed(
     return memory
 
 
-def fitting_group(memory: Callable[[int], float], group: int, available: float) -> int:
+def fitting_group(memory: Memory, group: int, available: float) -> int:
     """Return how many of a group's seeds may be trained at once so that they take no more than `available` bytes."""
     return next((count for count in range(group, 1, -1) if memory(count) <= available), 1)
 
 
-def _step_bytes(net: Supermask, variables: Tree, images: jax.ShapeDtypeStruct) -> float:
+def _step_bytes(task: Task, net: Supermask, variables: Tree) -> float:
     """Return the bytes that a step keeps of a forward pass for its gradient, and those of the gradient's own arrays."""
+    inputs = jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct((task.batch_size, *leaf.shape[1:]), leaf.dtype), task.example
+    )
 
-    def pulled(variables, images):
-        weights = effective_weights(net.learner, variables["frozen"], variables["params"])
-        forward = partial(apply, net, rest=others(variables), images=images, present=None)
+    def pulled(variables, inputs):
+        layers, others, state, fixed = split(variables)
+        rest = other_collections(variables)
+        weights = joined(net.learner.weights(layers, state, None), fixed, others)
+
+        def forward(weights):
+            return task.apply(net.module, {"params": weights, **rest}, inputs, train=True)
+
         return jax.vjp(forward, weights, has_aux=True)[1]
 
-    kept = [math.prod(leaf.shape) * 4.0 for leaf in jax.tree.leaves(jax.eval_shape(pulled, variables, images))]
+    kept = [math.prod(leaf.shape) * 4.0 for leaf in jax.tree.leaves(jax.eval_shape(pulled, variables, inputs))]
     return sum(kept) + 2 * max(kept)
 
 
-def forward_operations(net: Supermask, example: Array) -> float:
+def forward_operations(net: Supermask, example: Any) -> float:
     """Return the operations of one sample's forward pass: two for each weight that a sample meets, each time."""
     found: list[float] = []
 

@@ -4,11 +4,10 @@ import dataclasses
 from collections.abc import Sequence
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Int8
 
-from ssm.recipes.build import build
+from ssm.recipes import build
 from ssm.recipes.config import Config
 from ssm.training.epoch import make_program
 from ssm.errors import UserError
@@ -26,24 +25,18 @@ def initial_masks(
     Raises:
         UserError: for a baseline, whose masks are all ones and no masks, or no seeds.
     """
-    if config.method == "baseline":
-        raise UserError("a baseline has no masks")
     if not seeds:
         raise UserError("no seeds were named whose masks to make")
+    task = build.make_task(config, image_shape=tuple(input_shape), classes=classes)
+    if not task.net(task.numbers).learner.has_masks:
+        raise UserError("a baseline has no masks")
     # The trainer's own program, so that thresholds are rounded as they were; a seed at a time, for want of room.
-    program = make_program(
-        build(config, classes=classes),
-        config,
-        jnp.zeros((1, *input_shape)),
-        gauge=False,
-        loop="map",
-        devices=jax.local_devices()[:1],
-    )
-    found = []
-    for seed in seeds:
-        masks, *_ = program.finish(program.start(program.place(beginning([(config, seed)]))))
-        found.append(jax.device_get(masks))
-    return {layer: np.concatenate([one[layer] for one in found]) for layer in found[0]}
+    program = make_program(task, loop="map", devices=jax.local_devices()[:1])
+    by_seed = [
+        jax.device_get(program.masks(program.start(program.place(beginning([build.member(config, seed)])))))
+        for seed in seeds
+    ]
+    return {layer: np.concatenate([one[layer] for one in by_seed]) for layer in by_seed[0]}
 
 
 def config_of(run: FinishedRun) -> Config:

@@ -24,9 +24,9 @@ JOURNAL = "journal.jsonl"
 class Journal:
     """Appends lines to a folder's journal; if it can't be written, that is told once and training goes on."""
 
-    def __init__(self, folder: Path, tell: Callable[[str], None], process: int = 0) -> None:
+    def __init__(self, folder: Path, log: Callable[[str], None], process: int = 0) -> None:
         self.path = folder / (f"journal-{process}.jsonl" if process else JOURNAL)
-        self.tell, self.process, self.broken = tell, process, False
+        self.log, self.process, self.broken = log, process, False
         # What a crash cut off must not take the next line with it.
         with suppress(OSError), open(self.path, "r+b") as file:
             if file.seek(0, os.SEEK_END) and (file.seek(-1, os.SEEK_END), file.read(1))[1] != b"\n":
@@ -42,7 +42,7 @@ class Journal:
                 file.write(line + "\n")
         except OSError as error:
             if not self.broken:
-                self.tell(f"warning: {self.path} cannot be written ({error.strerror or error}); training goes on")
+                self.log(f"warning: {self.path} cannot be written ({error.strerror or error}); training goes on")
             self.broken = True
 
 

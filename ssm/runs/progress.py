@@ -10,7 +10,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ssm.training.loop import Progress as Told
+from ssm.training.loop import Progress as EpochProgress
 
 LINE_SECONDS = 10.0
 
@@ -18,14 +18,17 @@ LINE_SECONDS = 10.0
 class Report(Protocol):
     """Called after each epoch of a group."""
 
-    def __call__(self, told: Told) -> None: ...
+    def __call__(self, now: EpochProgress) -> None: ...
 
 
-def _text(told: Told) -> str:
-    if not told.rows:
+def _text(now: EpochProgress) -> str:
+    if not now.rows:
         return "no seed left"
-    accuracy, remaining = (np.mean([row[name] for row in told.rows]) for name in ("test_accuracy", "remaining_weights"))
-    return f"accuracy {accuracy:.2%}, remaining weights {remaining:.2%}"
+    # A user's own metrics may have no accuracy among them.
+    name = next((name for name in ("test_accuracy", "test_loss") if name in now.rows[0]), "test_loss")
+    value, remaining = (np.mean([row[key] for row in now.rows]) for key in (name, "remaining_weights"))
+    shown = f"accuracy {value:.2%}" if name == "test_accuracy" else f"test loss {value:.4g}"
+    return f"{shown}, remaining weights {remaining:.2%}"
 
 
 @contextmanager
@@ -53,23 +56,23 @@ def _bar(console: Console, total: int) -> Iterator[Report]:
     )
     with Progress(*columns, console=console) as bar:
         task = bar.add_task("compiling", total=total)
-        yield lambda told: bar.update(task, advance=1, description=_text(told))
+        yield lambda now: bar.update(task, advance=1, description=_text(now))
 
 
 def _lines(total: int, epochs: int) -> Report:
     started = time.perf_counter()
     state = {"done": 0, "said": -LINE_SECONDS}
 
-    def report(told: Told) -> None:
+    def report(now: EpochProgress) -> None:
         state["done"] += 1
         elapsed = time.perf_counter() - started
-        if elapsed - state["said"] < LINE_SECONDS and told.epoch != epochs and told.rows:
+        if elapsed - state["said"] < LINE_SECONDS and now.epoch != epochs and now.rows:
             return
         state["said"] = elapsed
         left = elapsed / state["done"] * (total - state["done"])
-        seeds = f"{len(told.seeds)} seed(s) from {told.seeds[0]} on"
+        seeds = f"{len(now.seeds)} seeds" if len(now.seeds) > 1 else f"seed {now.seeds[0]}"
         print(
-            f"{seeds}, epoch {told.epoch}/{epochs}: {_text(told)}, {left:.0f} s left",
+            f"{seeds}, epoch {now.epoch}/{epochs}: {_text(now)}, {left:.0f} s left",
             file=sys.stderr,
             flush=True,
         )

@@ -1,42 +1,66 @@
-"""A whole run: the seeds that are missing, group by group, each group saved as it ends."""
+"""A run or a sweep: the seeds of one job or several that are missing, group by group, each group saved as it ends."""
 
-import dataclasses
+import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import jax
-import jax.numpy as jnp
 
-from ssm.runs import checkpoint
-from ssm.recipes.build import build
-from ssm.runs.checkpoint import Snapshot
-from ssm.recipes.config import Config
-from ssm.ops.convolution import Form
-from ssm.data import Dataset
-from ssm.training.devices import available_memory, environment, seed_loop
-from ssm.runs.processes import Hosts, agreed
-from ssm.training.epoch import SeedLoop
 from ssm.errors import UserError
-from ssm.runs.estimate import count_masked, fitting_group, memory_needed
 from ssm.files import plain, read_json
-from ssm.training.first_batch import first_batch, remark
-from ssm.runs.signals import Interrupted, Interrupts, watched
+from ssm.ops.matmul import PRECISION
+from ssm.runs import checkpoint
+from ssm.runs.estimate import count_masked, fitting_group
+from ssm.runs.folder import Run, clear, member_key, open_run
+from ssm.runs.job import Job
 from ssm.runs.journal import Journal
-from ssm.runs.saving import Saving, keeper
 from ssm.runs.lock import held
+from ssm.runs.processes import Hosts, agreed
 from ssm.runs.progress import Report, reporter
-from ssm.runs.folder import Run, clear, member_key, open_run, run_name
-from ssm.training.loop import Member, OnBadSeed, Outcome, Progress, Trainer, as_result, make_trainer, train_members
+from ssm.runs.saving import Saving, keeper
+from ssm.runs.signals import Interrupted, Interrupts, watched
+from ssm.training.devices import available_memory, environment, seed_loop
+from ssm.training.epoch import SeedLoop
+from ssm.training.first_batch import first_batch, remark
+from ssm.training.loop import Member, OnBadSeed, Outcome, Progress, Trainer, make_trainer, train_members
+from ssm.training.snapshot import Snapshot
 
-MATMUL_PRECISION = "highest"  # float32 must mean float32: by default a GPU's products would be TF32
-MEMORY_SHARE = 0.8  # of what is there: the estimate may be a quarter too low
+MEMORY_SHARE = 0.8  # of what is available: the estimate may be a quarter too low
 GRACE = "the running epoch is finished and saved first; once more: stop at once"
 WAIT_SECONDS = 0.5  # between two looks at what other processes have finished
 CPU_GROUP = 5  # seeds per device: a group that is lost to a crash costs minutes, and small groups cost no speed
+
+
+@contextmanager
+def no_watchers(folder: Path) -> Iterator[Report]:
+    """Give a report that does nothing."""
+    yield lambda now: None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """Execution options; none changes results.
+
+    group: seeds trained and saved together.  loop: how a device runs its seeds.  Both are chosen by default.
+    saving: how often groups in training are saved.
+    fresh: remove all that the run's folder holds first, instead of resuming.
+    on_bad_seed: see `train_members`.
+    watchers: makes one more report from the folder, TensorBoard's, say.
+    log: is given messages, a line at a time.
+    hosts: which of the processes that share the run's seeds this one is.
+    """
+
+    group: int | None = None
+    loop: SeedLoop | None = None
+    saving: Saving = field(default_factory=Saving)
+    fresh: bool = False
+    on_bad_seed: OnBadSeed = "exclude"
+    watchers: Callable[[Path], AbstractContextManager[Report]] = no_watchers
+    log: Callable[[str], None] = lambda line: None
+    hosts: Hosts = field(default_factory=Hosts)
 
 
 def plan(seeds: int, devices: int, group: int | None = None) -> tuple[int, int]:
@@ -50,25 +74,105 @@ def plan(seeds: int, devices: int, group: int | None = None) -> tuple[int, int]:
     return group, min(group, devices)
 
 
-def fitting_plan(
-    config: Config,
-    dataset: Dataset,
-    seeds: int,
-    *,
-    group: int | None = None,
-    loop: SeedLoop | None = None,
-    together: bool = False,
-) -> tuple[int, int]:
+def fitting_plan(job: Job, seeds: int, options: RunOptions, *, together: bool = False) -> tuple[int, int]:
     """Return `plan` for all devices, with fewer seeds together where memory has no room for them.
 
-    A `group` that the user asks for is not made smaller; `together` plans for all seeds at once on any backend.
+    A group that the user asks for is not made smaller, nor one of a net whose memory is not known; `together` plans for
+    all seeds at once on any backend.
     """
+    group = options.group
     planned, devices = plan(seeds, len(jax.local_devices()), group or (seeds if together else None))
-    if group is None:
-        net = build(config, classes=dataset.classes)
-        needed = memory_needed(net, config, dataset, devices=devices, loop=loop or seed_loop(config.model))
+    if group is None and job.memory is not None:
+        needed = job.memory(devices=devices, loop=options.loop or seed_loop())
         planned = fitting_group(needed, planned, MEMORY_SHARE * available_memory())
     return planned, min(planned, devices)
+
+
+def run_job(job: Job, seeds: Sequence[int], *, out: Path, options: RunOptions | None = None) -> Run:
+    """Train the seeds that a job's folder under `out` does not hold yet, and return its run; see `run_jobs`."""
+    return run_jobs([job], seeds, out=out, options=options)[0]
+
+
+def run_jobs(
+    jobs: Sequence[Job],
+    seeds: Sequence[int],
+    *,
+    out: Path,
+    folder: Path | None = None,
+    options: RunOptions | None = None,
+) -> list[Run]:
+    """Train what is missing of the seeds of jobs of one program, each into its own folder under `out`; return the runs.
+
+    A run is a sweep of one job.  Groups of seeds are trained and saved together; the numbers do not depend on it.  Seeds
+    that were saved in the middle of their training are resumed.  `folder` holds the journal and the checkpoints of a
+    sweep; those of one job are in its own.
+
+    Raises:
+        UserError: where a folder cannot be written, is another run's, or in use by another program.
+        Interrupted: after a signal, once the running epoch is saved.
+    """
+    options = options or RunOptions()
+    loop = options.loop or seed_loop()
+    runs = [_described(job, out, loop) for job in jobs]
+    folder = folder or runs[0].folder
+    pairs = [(place, seed) for place in range(len(jobs)) for seed in dict.fromkeys(seeds)]
+    with ExitStack() as stack:
+
+        def opened() -> list[int]:
+            """Open the folders, as one process of all does, and return the places of the pairs that are missing."""
+            for path in dict.fromkeys([folder, *(run.folder for run in runs)]):
+                stack.enter_context(held(path))
+            if options.fresh:
+                shutil.rmtree(folder / checkpoint.FOLDER, ignore_errors=True)
+            for left in folder.rglob(".*.tmp") if folder != runs[0].folder else ():
+                left.unlink(missing_ok=True)
+            finished = [_opened(run, options) for run in runs]
+            missing = [number for number, (place, seed) in enumerate(pairs) if seed not in finished[place]]
+            checkpoint.remove_finished(folder / checkpoint.FOLDER, finished_keys(runs))
+            if missing:
+                Journal(folder, options.log)("opened")
+            return missing
+
+        identity = f"{folder.name}, data {jobs[0].about['data']}"
+        missing = [pairs[number] for number in agreed(options.hosts, opened, identity)]
+        if not missing:
+            return runs
+        members = [jobs[place].member(seed) for place, seed in _share(options.hosts, missing)]
+        group, devices = fitting_plan(jobs[0], max(len(members), 1), options, together=folder != runs[0].folder)
+        trainer = ready(jobs[0], devices=devices, loop=loop)
+        weights = count_masked(trainer.task.net(trainer.task.numbers), trainer.task.example)
+        runs = [replace(run, weights=weights) for run in runs]
+        by_name = {job.name: run for job, run in zip(jobs, runs, strict=True)}
+        with watched(GRACE) as interrupts:
+            train_groups(trainer, members, by_name, folder, group, jobs[0], options, interrupts)
+            _await_others(runs, jobs, missing, options.hosts, interrupts)
+            if interrupts.caught is not None and folder != runs[0].folder:
+                # In the last epochs: the sweep's other programs must not start.
+                raise Interrupted(interrupts.caught, "stopped after a program whose points are finished")
+        if options.hosts.number == 0:
+            checkpoint.remove_finished(folder / checkpoint.FOLDER, finished_keys(runs))
+    return runs
+
+
+def _share(hosts: Hosts, missing: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    return [missing[number] for number in hosts.share(range(len(missing)))]
+
+
+def _described(job: Job, out: Path, loop: SeedLoop) -> Run:
+    """Return the run of a job under `out`, whose folder need not exist."""
+    where = environment(**job.about, seed_loop=loop, matmul_precision=PRECISION)
+    return Run(folder=Path(out) / job.name, config=plain(job.settings), environment=where, source=job.source, weights=None)
+
+
+def _opened(run: Run, options: RunOptions) -> set[int]:
+    """Open a run's folder, which the caller holds, and return the seeds that are finished."""
+    if options.fresh:
+        clear(run.folder)
+    open_run(run.folder.parent, config=run.config, environment=run.environment, source=run.source)
+    run.add_parts()
+    check_data(run, run.environment["data"])
+    checkpoint.remove_finished(run.folder / checkpoint.FOLDER, finished_keys([run]))
+    return set(run.finished_seeds())
 
 
 def check_data(run: Run, fingerprint: str) -> None:
@@ -81,143 +185,30 @@ def check_data(run: Run, fingerprint: str) -> None:
             )
 
 
-@contextmanager
-def no_watchers(folder: Path) -> Iterator[Report]:
-    """Give a report that does nothing."""
-    yield lambda told: None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Conduct:
-    """How a run goes on, whatever it computes; its numbers depend on none of this.
-
-    saving: how often groups in training are saved.
-    fresh: remove all that the run's folder holds first, instead of going on with it.
-    on_bad_seed: see `train_members`.
-    watchers: makes one more report from the folder, TensorBoard's, say.
-    tell: is given what is worth knowing, a line at a time.
-    hosts: which of the processes that share the run's seeds this one is.
-    """
-
-    saving: Saving = field(default_factory=Saving)
-    fresh: bool = False
-    on_bad_seed: OnBadSeed = "quarantine"
-    watchers: Callable[[Path], AbstractContextManager[Report]] = no_watchers
-    tell: Callable[[str], None] = lambda line: None
-    hosts: Hosts = field(default_factory=Hosts)
-
-
-def how_run(config: Config, dataset: Dataset, loop: SeedLoop, form: Form) -> dict[str, Any]:
-    """Return what is recorded beside a run's numbers: versions, devices, how it is computed, and the data's hash."""
-    return environment(
-        precision=config.precision,
-        seed_loop=loop,
-        convolutions=form,
-        matmul_precision=MATMUL_PRECISION,
-        data=dataset.fingerprint(),
-        image_shape=dataset.train_images.shape[1:],
-        class_names=dataset.class_names,
-    )
-
-
-def run_seeds(
-    config: Config,
-    dataset: Dataset,
-    seeds: Sequence[int],
-    *,
-    out: Path,
-    group: int | None = None,
-    loop: SeedLoop | None = None,
-    form: Form = "auto",
-    conduct: Conduct | None = None,
-) -> Run:
-    """Train the seeds that the configuration's folder under `out` does not hold yet, and return the run.
-
-    `group` seeds are trained together and saved together; the numbers do not depend on it.  `loop` and `form` force the
-    way seeds and convolutions are computed.  Seeds that were saved in the middle of their training go on from there.
-    Raises UserError where the folder cannot be written, is another run's, or in use by another program; Interrupted
-    after Ctrl-C or SIGTERM, once the running epoch is saved.
-    """
-    conduct, loop = conduct or Conduct(), loop or seed_loop(config.model)
-    where = how_run(config, dataset, loop, form)
-    run = described_run(config, where, dataset, out)
-    folder = run.folder
-
-    def opened() -> list[int]:
-        """Open the folder, as one process of all does, and return the seeds that it lacks."""
-        stack.enter_context(held(folder))
-        missing = take_up(run, seeds, conduct)
-        if missing:
-            Journal(folder, conduct.tell)("opened")
-        return missing
-
-    with ExitStack() as stack:
-        missing = agreed(conduct.hosts, opened, f"{folder.name}, data {where['data']}")
-        if missing:
-            members = [(config, seed) for seed in conduct.hosts.share(missing)]
-            trainer, group = ready(config, dataset, max(len(members), 1), group=group, loop=loop, form=form)
-            run = dataclasses.replace(run, weights=count_weights_of(trainer, dataset))
-            with watched(GRACE) as interrupts:
-                train_groups(trainer, members, {folder.name: run}, folder, group, where["data"], conduct, interrupts)
-                _await_others(run, missing, conduct.hosts, interrupts)
-            if conduct.hosts.number == 0:
-                checkpoint.remove_finished(folder / checkpoint.FOLDER, finished_keys([run]))
-    return run
-
-
-def described_run(config: Config, environment: Mapping[str, Any], dataset: Dataset, out: Path) -> Run:
-    """Return the run of a configuration under `out`, whose folder need not be there."""
-    settings = plain(config.as_dict())
-    folder = Path(out) / run_name(settings)
-    return Run(folder=folder, config=settings, environment=environment, source=dataset.source, weights=None)
-
-
-def take_up(run: Run, seeds: Sequence[int], conduct: Conduct) -> list[int]:
-    """Open a run's folder, which the caller holds, and return the seeds that it lacks; raises as `run_seeds` does."""
-    if conduct.fresh:
-        clear(run.folder)
-    open_run(run.folder.parent, config=run.config, environment=run.environment, source=run.source)
-    run.add_parts()
-    check_data(run, run.environment["data"])
-    checkpoint.remove_finished(run.folder / checkpoint.FOLDER, finished_keys([run]))
-    finished = set(run.finished_seeds())
-    return [seed for seed in dict.fromkeys(seeds) if seed not in finished]
-
-
 def finished_keys(runs: Iterable[Run]) -> list[str]:
     """Return the keys of all finished seeds of some runs."""
     return [member_key(run.config, seed) for run in runs for seed in run.finished_seeds()]
 
 
-def ready(
-    config: Config,
-    dataset: Dataset,
-    seeds: int,
-    *,
-    group: int | None,
-    loop: SeedLoop,
-    form: Form,
-    together: bool = False,
-) -> tuple[Trainer, int]:
-    """Return a trainer for so many seeds on this process's devices, and how many it trains at once (`fitting_plan`)."""
-    group, devices = fitting_plan(config, dataset, seeds, group=group, loop=loop, together=together)
+def ready(job: Job, *, devices: int, loop: SeedLoop) -> Trainer:
+    """Return a job's trainer on the first so many of this process's devices."""
+    train, test, order = job.make_data()
     own = jax.local_devices()[:devices]
-    return make_trainer(config, dataset, devices=own, loop=loop, form=form, resumable=True), group
+    return make_trainer(job.task, train, test, order=order, devices=own, loop=loop, resumable=True)
 
 
-def count_weights_of(trainer: Trainer, dataset: Dataset) -> int:
-    """Return how many weights of a trainer's net its mask covers."""
-    return count_masked(trainer.net, jnp.zeros((1, *dataset.train_images.shape[1:])))
-
-
-def _await_others(run: Run, seeds: Sequence[int], hosts: Hosts, interrupts: Interrupts) -> None:
-    """Return when all processes have finished the seeds; the first one adds what the others bring."""
-    while not set(seeds) <= set(run.finished_seeds()):
-        if hosts.number == 0:
-            run.add_parts()
-        if interrupts.caught is not None:
-            raise Interrupted(interrupts.caught, "stopped while other processes train")
-        time.sleep(WAIT_SECONDS)
+def _await_others(
+    runs: Sequence[Run], jobs: Sequence[Job], missing: Sequence[tuple[int, int]], hosts: Hosts, interrupts: Interrupts
+) -> None:
+    """Return when all processes have finished the missing seeds; the first one adds what the others bring."""
+    for place, run in enumerate(runs):
+        wanted = {seed for own, seed in missing if own == place}
+        while not wanted <= set(run.finished_seeds()):
+            if hosts.number == 0:
+                run.add_parts()
+            if interrupts.caught is not None:
+                raise Interrupted(interrupts.caught, "stopped while other processes train")
+            time.sleep(WAIT_SECONDS)
 
 
 def train_groups(
@@ -226,47 +217,46 @@ def train_groups(
     runs: Mapping[str, Run],
     folder: Path,
     group: int,
-    identity: str,
-    conduct: Conduct,
+    job: Job,
+    options: RunOptions,
     interrupts: Interrupts,
 ) -> None:
     """Train members in groups, from their checkpoints if there are any, and add each group to its runs as it ends.
 
-    `runs` are the members' by folder name; checkpoints (of data with the fingerprint `identity`) and the journal are
-    kept in `folder`, which the caller holds.  Raises as `run_seeds` does.
+    `runs` are the members' by name; checkpoints (of the data of `job`) and the journal are kept in `folder`, which the
+    caller holds.  Raises as `run_jobs` does.
     """
     if not members:
         return
-    journal = Journal(folder, conduct.tell, conduct.hosts.number)
-    store = folder / checkpoint.FOLDER
-    groups = resumed_groups(members, checkpoint.newest(store, identity, conduct.tell), group)
-    with jax.default_matmul_precision(MATMUL_PRECISION):
-        conduct.tell(remark(first_batch(trainer, members[0][1]), trainer.config))
-    epochs = trainer.config.epochs
+    journal = Journal(folder, options.log, options.hosts.number)
+    store, identity = folder / checkpoint.FOLDER, job.about["data"]
+    groups = resumed_groups(members, checkpoint.newest(store, identity, options.log), group)
+    if job.advice is not None:
+        options.log(remark(first_batch(trainer, members[0]), job.advice))
+    epochs = trainer.task.epochs
     total = sum(epochs - (begin.epoch if begin else 0) for _, begin in groups)
     todo = sum(len(part) * (epochs - (begin.epoch if begin else 0)) for part, begin in groups)
     journal("start", seeds=len(members), epochs=epochs, todo=todo, group=group)
     with (
         reporter(total=total, epochs=epochs) as progress,
-        conduct.watchers(folder) as watcher,
-        jax.default_matmul_precision(MATMUL_PRECISION),
+        options.watchers(folder) as watcher,
         _errors_noted(journal),
     ):
 
-        def report(told: Progress) -> None:
-            progress(told)
-            _note(journal, told)
-            watcher(told)
+        def report(now: Progress) -> None:
+            progress(now)
+            _note(journal, now)
+            watcher(now)
 
         for number, (part, begin) in enumerate(groups, 1):
             if begin is not None:
-                conduct.tell(f"going on with {len(part)} seed(s) after epoch {begin.epoch}")
+                options.log(f"resuming {seeds_in_words(len(part))} after epoch {begin.epoch}")
             saved = begin.epoch if begin else None
-            keep = keeper(store, identity, conduct.saving, interrupts, journal, conduct.tell, saved)
+            keep = keeper(store, identity, options.saving, interrupts, journal, options.log, saved)
             outcomes = train_members(
-                trainer, part, report, begin=begin, after_epoch=keep, on_bad_seed=conduct.on_bad_seed
+                trainer, part, report, begin=begin, after_epoch=keep, on_bad_seed=options.on_bad_seed
             )
-            _add(runs, part, outcomes, conduct.hosts)
+            _add(runs, part, outcomes, options.hosts)
             journal("saved", seeds=len(part))
             checkpoint.remove_finished(store, finished_keys(runs.values()))
             if interrupts.caught is not None and number < len(groups):
@@ -275,6 +265,11 @@ def train_groups(
                     interrupts.caught, f"{number} of {len(groups)} groups of seeds are finished and saved"
                 )
     journal("end")
+
+
+def seeds_in_words(count: int) -> str:
+    """Return a number of seeds in words."""
+    return "1 seed" if count == 1 else f"{count} seeds"
 
 
 @contextmanager
@@ -288,13 +283,18 @@ def _errors_noted(journal: Journal) -> Iterator[None]:
 
 def _add(runs: Mapping[str, Run], members: Sequence[Member], outcomes: Sequence[Outcome], hosts: Hosts) -> None:
     for name, run in runs.items():
-        own = [one for (config, _), one in zip(members, outcomes, strict=True) if run_name(config.as_dict()) == name]
+        own = {one.seed: outcome for one, outcome in zip(members, outcomes, strict=True) if one.run == name}
         if not own:
             continue
-        result = as_result(own)
+        whole = {seed: one for seed, one in own.items() if one.masks is not None}
         try:
             add = run.add_seeds if hosts.number == 0 else run.add_part
-            add(history_rows=result.history, finals=result.finals, masks=result.masks, values=result.values)
+            add(
+                history_rows=[row for one in own.values() for row in one.history],
+                finals=[one.final for one in own.values()],
+                masks={seed: one.masks for seed, one in whole.items() if one.masks is not None},
+                values={seed: one.values for seed, one in whole.items()},
+            )
         except OSError as error:  # a full disk, say: what was saved before stands
             where = f"{run.folder} cannot be written: {error.strerror or error}"
             raise UserError(f"{where}; what was saved before stands: make room, and give the same command") from error
@@ -303,11 +303,11 @@ def _add(runs: Mapping[str, Run], members: Sequence[Member], outcomes: Sequence[
 def resumed_groups(
     members: Sequence[Member], snapshots: Sequence[Snapshot], group: int
 ) -> list[tuple[list[Member], Snapshot | None]]:
-    """Return all members in groups of at most so many, each with the snapshot that it goes on from.
+    """Return all members in groups of at most so many, each with the snapshot that it resumes.
 
-    A member goes on from the snapshot that knows it with the most epochs; one that none knows begins.
+    A member resumes the snapshot that knows it with the most epochs; one that none knows begins.
     """
-    keys = {member_key(config.as_dict(), seed): (config, seed) for config, seed in members}
+    keys = {member.key: member for member in members}
     best: dict[str, Snapshot] = {}
     for snapshot in sorted(snapshots, key=lambda one: one.epoch):
         best |= dict.fromkeys((key for key in snapshot.members if key in keys), snapshot)
@@ -320,9 +320,10 @@ def resumed_groups(
     return groups
 
 
-def _note(journal: Journal, told: Progress) -> None:
-    """Write what an epoch has brought into the journal, a line for each seed."""
-    for place, row in zip(told.places, told.rows, strict=True):
-        journal("epoch", run=told.runs[place], **row)
-    for place, wrong in told.bad.items():
-        journal("bad_seed", run=told.runs[place], seed=told.seeds[place], epoch=wrong.epoch, reason=wrong.reason)
+def _note(journal: Journal, now: Progress) -> None:
+    """Write an epoch into the journal, a line for each seed."""
+    for place, row in zip(now.places, now.rows, strict=True):
+        journal("epoch", run=now.runs[place], **row)
+    for place, failure in now.failures.items():
+        reason = {"epoch": failure.epoch, "reason": failure.reason}
+        journal("bad_seed", run=now.runs[place], seed=now.seeds[place], **reason)

@@ -36,7 +36,7 @@ def keeper(
     saving: Saving,
     interrupts: Interrupts,
     journal: Journal,
-    tell: Callable[[str], None],
+    log: Callable[[str], None],
     saved: int | None = None,
 ) -> Callable[[int, Callable[[], Snapshot]], None]:
     """Return what `train_members` calls after an epoch: it saves what is due, and ends training after a signal.
@@ -58,7 +58,7 @@ def keeper(
             path = checkpoint.save(folder, snapshot(), identity)
         except (OSError, MemoryError) as error:
             why = getattr(error, "strerror", None) or str(error) or "no memory"
-            tell(f"warning: no checkpoint of epoch {epoch}: {folder}: {why}; training goes on")
+            log(f"warning: no checkpoint of epoch {epoch}: {folder}: {why}; training goes on")
         else:
             saved = epoch
             journal("checkpoint", epoch=epoch, file=path.name, seconds=time.monotonic() - last)

@@ -1,38 +1,21 @@
 """Sweeps: configurations that differ in some options, as few compiled programs as can be, and what came of them."""
 
 import dataclasses
-import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ssm import thresholds
-from ssm.runs import checkpoint
-from ssm.recipes.config import Config
-from ssm.ops.convolution import Form
-from ssm.data import Dataset
-from ssm.training.devices import seed_loop
-from ssm.training.epoch import SeedLoop
-from ssm.errors import UserError
-from ssm.runs.signals import Interrupted, watched
-from ssm.runs.lock import held
-from ssm.runs.folder import Run, read_summary, run_name
-from ssm.runs.run import (
-    GRACE,
-    Conduct,
-    count_weights_of,
-    described_run,
-    finished_keys,
-    how_run,
-    ready,
-    take_up,
-    train_groups,
-)
 from ssm.statistics import interval
-from ssm.training.loop import TRACED, Member
+from ssm.errors import UserError
+from ssm.recipes.config import Config
+from ssm.runs.folder import read_summary, run_name
+
+TRACED = ("learning_rate", "weight_decay", "schedule", "decay_rate", "decay_steps", "staircase")
+TRACED += ("patience", "plateau_factor", "cooldown", "min_delta")
+"""Fields of a configuration that are arguments of the compiled program, or used on the host alone."""
 
 
 def program_key(config: Config) -> tuple[Any, ...]:
@@ -52,50 +35,6 @@ def programs(configs: Sequence[Config]) -> list[list[Config]]:
     for config in dict.fromkeys(configs):
         found.setdefault(program_key(config), []).append(config)
     return list(found.values())
-
-
-def run_together(
-    configs: Sequence[Config],
-    dataset: Dataset,
-    seeds: Sequence[int],
-    *,
-    out: Path,
-    folder: Path,
-    group: int | None = None,
-    loop: SeedLoop | None = None,
-    form: Form = "auto",
-    conduct: Conduct | None = None,
-) -> None:
-    """Train what is missing of the seeds of configurations of one program, together, each into its own run's folder.
-
-    `folder` is the sweep's, with the journal and the checkpoints.  The rest, and what it raises, is as in `run_seeds`.
-    """
-    conduct, loop = conduct or Conduct(), loop or seed_loop(configs[0].model)
-    where = how_run(configs[0], dataset, loop, form)
-    runs: dict[str, Run] = {}
-    members: list[Member] = []
-    with ExitStack() as stack:
-        stack.enter_context(held(folder))
-        if conduct.fresh:
-            shutil.rmtree(folder / checkpoint.FOLDER, ignore_errors=True)
-        for litter in folder.rglob(".*.tmp"):
-            litter.unlink(missing_ok=True)
-        for config in configs:
-            run = described_run(config, where, dataset, out)
-            stack.enter_context(held(run.folder))
-            runs[run.folder.name] = run
-            members += [(config, seed) for seed in take_up(run, seeds, conduct)]
-        checkpoint.remove_finished(folder / checkpoint.FOLDER, finished_keys(runs.values()))
-        if not members:
-            return
-        # All at once: a group of another size would be compiled anew, and checkpoints are what a crash leaves.
-        trainer, group = ready(configs[0], dataset, len(members), group=group, loop=loop, form=form, together=True)
-        weights = count_weights_of(trainer, dataset)
-        runs = {name: dataclasses.replace(run, weights=weights) for name, run in runs.items()}
-        with watched(GRACE) as interrupts:
-            train_groups(trainer, members, runs, folder, group, where["data"], conduct, interrupts)
-            if interrupts.caught is not None:  # in its last epochs: the sweep's other programs must not begin
-                raise Interrupted(interrupts.caught, "stopped after a program whose points are finished")
 
 
 def records(

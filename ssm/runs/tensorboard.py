@@ -23,10 +23,10 @@ def board(folder: Path) -> Iterator[Report]:
     with ExitStack() as stack:
         writers: dict[Path, SummaryWriter] = {}
 
-        def report(told: Progress) -> None:
-            for place, row in zip(told.places, told.rows, strict=True):
+        def report(now: Progress) -> None:
+            for place, row in zip(now.places, now.rows, strict=True):
                 epoch = int(row["epoch"])
-                run = told.runs[place] if told.runs[place] != folder.name else ""  # a sweep's folder has many
+                run = now.runs[place] if now.runs[place] != folder.name else ""  # a sweep's folder has many
                 where = folder / FOLDER / run / f"seed-{int(row['seed']):04d}"
                 if where not in writers:
                     writer = SummaryWriter(str(where), purge_step=epoch, flush_secs=FLUSH_SECONDS)

@@ -69,8 +69,8 @@ def available_memory() -> float:
     return min(found)
 
 
-def seed_loop(model: str) -> SeedLoop:
-    """Return how a device runs a model's seeds: one after another on a CPU (they fit the cache so), else all at once.
+def seed_loop() -> SeedLoop:
+    """Return how a device runs its seeds: one after another on a CPU (they fit the cache so), otherwise all at once.
 
     Source: experiments/benchmarks/speed.py on a CPU, docs/speed.md.
     """

@@ -5,15 +5,12 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from ssm import losses
-from ssm.initializers import ELUS_CONV
-from ssm.recipes import build
-from ssm.recipes.config import Config
-from ssm.supermask import effective_weights
-from ssm.training.epoch import apply, augmented, others, pass_order, take
-from ssm.training.loop import Trainer
+from ssm.ops.matmul import PRECISION
+from ssm.training.batches import augmentation_key, count_samples, pass_order, seed_key
+from ssm.training.epoch import initial_variables, other_collections
+from ssm.training.loop import Member, Trainer, beginning
 
 MOST_DEAD = 2 / 3
 """Share of dead samples from which on a net hardly ever learns (docs/ledger.md, row 7; k = 3 stays below it)."""
@@ -26,38 +23,33 @@ class FirstBatch(NamedTuple):
     dead: float
 
 
-def first_batch(trainer: Trainer, seed: int) -> FirstBatch:
-    """Return what the net of a seed makes of the batch that its training begins with."""
-    net, config = trainer.net, trainer.config
+def first_batch(trainer: Trainer, member: Member) -> FirstBatch:
+    """Return what a seed's net makes of the batch that its training begins with; for nets whose outputs are logits."""
+    task = trainer.task
 
     @jax.jit
-    def look(seed, train, order):
-        key = build.seed_key(seed)
-        index = pass_order(key, 0, order, trainer.samples)[: config.batch_size]
-        images, labels = take(train, index)
-        images = augmented(config, jax.random.fold_in(build.augmentation_key(key, 0), 0), images)
-        variables = net.init(jax.random.fold_in(key, build.INIT), images[:1])
-        weights = effective_weights(net.learner, variables["frozen"], variables["params"])
-        logits, _ = apply(net, weights, others(variables), images, present=jnp.ones(len(labels), bool))
-        loss = losses.cross_entropy(logits, labels)
-        return jnp.std(logits), jnp.mean(loss > -math.log(losses.CLIP))
+    def look(begin, train, order):
+        seed, numbers = jax.tree.map(lambda leaf: leaf[0], begin)
+        key, net = seed_key(seed), task.net(numbers)
+        index = pass_order(key, 0, order, count_samples(train))[: task.batch_size]
+        inputs, labels = task.batch(train, index, jax.random.fold_in(augmentation_key(key, 0), 0))
+        variables = initial_variables(net, key, task.example)
+        plain = {"params": net.weights(variables), **other_collections(variables)}
+        logits, _ = task.apply(net.module, plain, inputs, train=True, valid=jnp.ones(len(index), bool), key=key)
+        return jnp.std(logits), jnp.mean(losses.cross_entropy(logits, labels) > -math.log(losses.CLIP))
 
-    found = look(np.uint32(seed), trainer.train, trainer.order)
-    return FirstBatch(*(float(value) for value in jax.device_get(found)))
+    with jax.default_matmul_precision(PRECISION):
+        deviation, dead = jax.device_get(look(beginning([member]), trainer.train, trainer.order))
+    return FirstBatch(float(deviation), float(dead))
 
 
-def remark(found: FirstBatch, config: Config) -> str:
-    """Return what a first batch means, in words; one that begins with `warning` asks for a smaller factor."""
+def remark(first: FirstBatch, advice: str) -> str:
+    """Return what a first batch means, in words; one that begins with `warning` ends with the advice."""
     seen = (
-        f"first batch: logits have standard deviation {found.deviation:.2g}; the true class has p < 1e-7 for "
-        f"{100 * found.dead:.0f} % of the samples"
+        f"first batch: logits have standard deviation {first.deviation:.2g}; the true class has p < 1e-7 for "
+        f"{100 * first.dead:.0f} % of the samples"
     )
-    if math.isfinite(found.deviation) and found.dead <= MOST_DEAD:
+    if math.isfinite(first.deviation) and first.dead <= MOST_DEAD:
         return seen
-    if config.init in ("elus", "he"):
-        smaller = next((f for f in (ELUS_CONV, 1.0) if f < config.factor), config.factor / 2)
-        advice = f"take a smaller --factor than {config.factor:.4g}, {smaller:.4g} say"
-    else:
-        advice = "take a smaller scale, --init=he --factor=1 say"
     meaning = "the frozen weights are too large: such a net falls into one class for all and stays there"
     return f"warning: {seen}; {meaning}; {advice}."

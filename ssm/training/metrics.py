@@ -1,15 +1,16 @@
 """Counts of mask elements inside the compiled program, and their shares on the host."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 
 class MaskCounts(NamedTuple):
-    """Of one layer: elements that are -1, 0, +1, that changed, and those of scores that are not finite; int32."""
+    """Of one layer, int32: elements that are -1, 0, +1, that changed, and values of its params that are not finite."""
 
     minus: Array
     zero: Array
@@ -18,10 +19,12 @@ class MaskCounts(NamedTuple):
     infinite: Array
 
 
-def count(mask: Array, before: Array, scores: Array) -> MaskCounts:
-    """Count the elements of a mask of any shape, those that differ from `before`, and scores that are not finite."""
-    hits = (mask < 0, mask == 0, mask > 0, mask != before, ~jnp.isfinite(scores))
-    return MaskCounts(*(jnp.sum(hit, dtype=jnp.int32) for hit in hits))
+def count(mask: Array, before: Array, params: Any) -> MaskCounts:
+    """Count a mask's elements, those that differ from `before`, and values of the tree `params` that are not finite."""
+    hits = (mask < 0, mask == 0, mask > 0, mask != before)
+    infinite = sum(jnp.sum(~jnp.isfinite(leaf), dtype=jnp.int32) for leaf in jax.tree.leaves(params))
+    minus, zero, plus, flips = (jnp.sum(hit, dtype=jnp.int32) for hit in hits)
+    return MaskCounts(minus, zero, plus, flips, jnp.asarray(infinite, jnp.int32))
 
 
 def what_is_wrong(layers: Mapping[str, MaskCounts], seed: int, *, finite: bool) -> str:

@@ -1,0 +1,102 @@
+"""The learner protocol: pure functions that say what is trained, and which weights and masks that means.
+
+A learner is made by a factory, as an optimiser of optax is: `signed(threshold=absolute(0.02))`.  The wrapper
+(`ssm.Supermask`) and the trainer know nothing else of a method, so a method of one's own is one such factory.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+from jax import Array
+from jaxtyping import Float, Int, Key
+
+from ssm.initializers import Initializer, uniform, xavier
+from ssm.thresholds import absolute
+
+Layers: TypeAlias = Mapping[str, Any]
+"""A value for each masked layer, by the path of its kernel: `Dense_0/kernel`."""
+
+
+SCORES: Initializer = uniform(xavier())
+"""The paper's distribution of the scores at initialisation."""
+THRESHOLD = absolute(0.01)
+"""The paper's thresholds, -0.01 and 0.01."""
+
+
+class Step(NamedTuple):
+    """What `Learner.update` may change, between the gradient and the optimiser.
+
+    grads, params, state: by layer.  opt: the optimiser's state; where it holds something for each parameter (momentum,
+    say), it holds it by layer, too.
+    """
+
+    grads: Layers
+    params: Layers
+    state: Layers
+    opt: Any
+
+
+class Learner(NamedTuple):
+    """How masks are learned: what is trained of each layer, and the weights and masks that it stands for.
+
+    All functions are pure, see all masked layers at once, and return mappings by layer.
+
+    init: (key, kernels) -> (params, state).  `kernels` are the layers' weights as the module initialises them; a
+        kernel with several input or output axes (`nn.DenseGeneral`) comes as the matrix that it is.  `params` are
+        trained, `state` is not: frozen kernels, thresholds, masks, and whatever else the method needs.  A layer's
+        params and state are any pytrees.
+    weights: (params, state, key) -> effective kernels, differentiable in `params`.  The key is the training step's, and
+        None in evaluation: a stochastic method then takes its expectation or mode.
+    masks: (params, state) -> masks, of the kernels' shapes and float dtype: 0 hides a weight.
+    update: (key, step, Step) -> Step, between gradient and optimiser, or None.  `step` counts from 0.
+    penalty: (params, state) -> scalar that is added to the loss, or None.
+    elementwise: whether `weights` and `masks` act on each weight by itself, whatever its place in the kernel.  Only
+        then may the trainer hold matrices transposed, which is faster on a CPU.
+    has_masks: whether its masks say anything; False where every weight is kept and trained.
+    """
+
+    init: Callable[[Key[Array, ""], Mapping[str, Array]], tuple[Layers, Layers]]
+    weights: Callable[[Layers, Layers, Key[Array, ""] | None], Mapping[str, Array]]
+    masks: Callable[[Layers, Layers], Mapping[str, Array]]
+    update: Callable[[Key[Array, ""], Int[Array, ""], Step], Step] | None = None
+    penalty: Callable[[Layers, Layers], Float[Array, ""]] | None = None
+    elementwise: bool = False
+    has_masks: bool = True
+
+
+def layerwise(
+    init: Callable[[Array, Array], tuple[Any, Any]],
+    weight: Callable[[Any, Any, Array | None], Array],
+    mask: Callable[[Any, Any], Array],
+    **more: Any,
+) -> Learner:
+    """Return the learner that treats each layer by itself.
+
+    init: (key, kernel) -> (params, state).  weight: (params, state, key or None) -> effective kernel.
+    mask: (params, state) -> mask.  more: the other fields of `Learner`; `update` and `penalty` see all layers.
+    """
+
+    def init_layers(key, kernels):
+        both = {
+            path: init(jax.random.fold_in(key, number), kernels[path]) for number, path in enumerate(in_order(kernels))
+        }
+        return {path: one[0] for path, one in both.items()}, {path: one[1] for path, one in both.items()}
+
+    def weights(params, state, key):
+        numbered = enumerate(in_order(params))
+        return {path: weight(params[path], state[path], _of_layer(key, number)) for number, path in numbered}
+
+    def masks(params, state):
+        return {path: mask(params[path], state[path]) for path in in_order(params)}
+
+    return Learner(init_layers, weights, masks, **more)
+
+
+def in_order(layers: Layers) -> list[str]:
+    """Return the layers' paths in the order in which they are numbered, name by name."""
+    return sorted(layers, key=lambda path: path.split("/"))
+
+
+def _of_layer(key: Array | None, number: int) -> Array | None:
+    return None if key is None else jax.random.fold_in(key, number)

@@ -1,0 +1,28 @@
+"""The binary Supermask: keep or hide each frozen weight."""
+
+from collections.abc import Callable
+from typing import Any
+
+from jax import Array
+
+from ssm.initializers import Initializer
+from ssm.learners.base import SCORES, THRESHOLD, Learner, layerwise
+from ssm.learners.signed import Frozen
+from ssm.ternary import binarize
+
+
+def binary(*, scores: Initializer = SCORES, threshold: Callable[[Array], Any] = THRESHOLD) -> Learner:
+    """Return the binary learner: weight = kernel * m, m = 1 where the score is above the upper threshold.
+
+    scores: initialiser of the scores.  threshold: rule of the thresholds (`ssm.thresholds`), of which the upper one
+    counts.  Source: the paper's figure bin_mask_comparison; docs/ledger.md, row 20.
+    """
+
+    def init(key, kernel):
+        drawn = scores(key, kernel.shape, kernel.dtype)
+        return drawn, Frozen(kernel, *threshold(drawn))
+
+    def mask(drawn, state):
+        return binarize(drawn, state.upper)
+
+    return layerwise(init, lambda drawn, state, key: state.kernel * mask(drawn, state), mask, elementwise=True)

@@ -1,0 +1,73 @@
+"""What a run trains: a task and its data, and how the run is named and described."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+from ssm.data import Dataset
+from ssm.ops.convolution import Form
+from ssm.recipes import build
+from ssm.recipes.config import Config
+from ssm.runs.estimate import Memory, memory_needed
+from ssm.runs.folder import member_key, run_name
+from ssm.training.loop import Member
+from ssm.training.task import Task
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Job:
+    """One point of a run or a sweep: everything that decides its seeds' results, and what is recorded of it.
+
+    settings: the run's identity, plain JSON values.  name: of its folder.  source: where the data comes from.
+    about: what is recorded beside versions and devices; `data` is the data's fingerprint.
+    make_task, make_data: the task, and (train, test, order) on the devices; called only if a seed is to be trained.
+    member: seed -> Member.
+    memory: devices, loop -> a function from seeds at once to bytes; None where it is not known.
+    advice: what to do if the first batch shows that nothing can be learned; None for outputs that are no logits.
+    """
+
+    settings: Mapping[str, Any]
+    name: str
+    source: str
+    about: Mapping[str, Any]
+    make_task: Callable[[], Task]
+    make_data: Callable[[], tuple[Any, Any, Any]]
+    member: Callable[[int], Member]
+    memory: Callable[..., Memory] | None = None
+    advice: str | None = None
+
+    @cached_property
+    def task(self) -> Task:
+        """The task, made once."""
+        return self.make_task()
+
+
+def recipe_job(config: Config, dataset: Dataset, form: Form = "auto") -> Job:
+    """Return the job of a configuration on its data set."""
+    settings = config.as_dict()
+    shape = dataset.train_images.shape[1:]
+    make_task = partial(build.make_task, config, image_shape=shape, classes=dataset.classes, form=form)
+    data_bytes = dataset.train_images.nbytes + dataset.test_images.nbytes
+    name = run_name(settings)
+
+    def member(seed: int) -> Member:
+        return build.member(config, seed, key=member_key(settings, seed), run=name)
+
+    return Job(
+        settings=settings,
+        name=name,
+        source=dataset.source,
+        about={
+            "precision": config.precision,
+            "convolutions": form,
+            "data": dataset.fingerprint(),
+            "image_shape": shape,
+            "class_names": dataset.class_names,
+        },
+        make_task=make_task,
+        make_data=partial(build.parts, config, dataset),
+        member=member,
+        memory=lambda **where: memory_needed(make_task(), data_bytes, **where),
+        advice=build.smaller_scale(config),
+    )

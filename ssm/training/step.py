@@ -1,0 +1,104 @@
+"""The training step: effective weights, loss, gradient, update; all that happens to one seed between two batches."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array
+from jaxtyping import Float, Int
+
+from ssm.learners import Layers, Step
+from ssm.supermask import Supermask, joined
+from ssm.training.task import Task
+
+
+class Params(NamedTuple):
+    """What is trained: the learner's params by layer, and the module's other trained parameters, nested."""
+
+    layers: Layers
+    others: Mapping[str, Any]
+
+
+class State(NamedTuple):
+    """What a seed carries from step to step.
+
+    learner: the learner's state by layer.  fixed: the module's other parameters that are not trained.  rest: the
+    module's other collections (averages of batch statistics, say).
+    """
+
+    params: Params
+    learner: Layers
+    optimizer: Any
+    rest: Mapping[str, Any]
+    fixed: Mapping[str, Any]
+
+
+class StepInputs(NamedTuple):
+    """One step's batch and rates: its number from 0, the batch, which of its samples are no padding, keys, rates."""
+
+    number: Int[Array, ""]
+    inputs: Any
+    targets: Any
+    valid: Float[Array, " batch"]
+    key: Array
+    learning_rate: Float[Array, ""]
+    weight_decay: Float[Array, ""]
+
+
+def training_step(task: Task, net: Supermask, state: State, now: StepInputs) -> tuple[State, dict[str, Array]]:
+    """Return the state after a step, and the sums over the batch of the loss and the metrics."""
+    learner = net.learner
+    weights_key, module_key, update_key = (jax.random.fold_in(now.key, purpose) for purpose in range(3))
+
+    def objective(params: Params) -> tuple[Array, tuple[dict[str, Array], Any]]:
+        weights = effective_weights(task, net, state._replace(params=params), weights_key)
+        variables = {"params": weights, **state.rest}
+        options = {"train": True, "valid": now.valid > 0, "key": module_key}
+        outputs, rest = task.apply(net.module, variables, now.inputs, **options)
+        total = jnp.sum(task.loss(outputs, now.targets) * now.valid)
+        sums = {name: jnp.sum(metric(outputs, now.targets) * now.valid) for name, metric in task.metrics.items()}
+        value = total / jnp.sum(now.valid)
+        if learner.penalty is not None:
+            value += learner.penalty(params.layers, state.learner)
+        return value, ({"loss": total, **sums}, rest)
+
+    gradients, (sums, rest) = jax.grad(objective, has_aux=True)(state.params)
+    if learner.update is not None:
+        gradients, state = _updated(learner.update, update_key, now.number, gradients, state)
+    optimizer = task.optimizer(now.learning_rate, now.weight_decay)
+    updates, optimizer_state = optimizer.update(gradients, state.optimizer, state.params)
+    params = optax.apply_updates(state.params, updates)
+    return state._replace(params=params, optimizer=optimizer_state, rest=rest), sums
+
+
+def effective_weights(task: Task, net: Supermask, state: State, key: Array | None) -> dict[str, Any]:
+    """Return the plain params of the wrapped module; the key is None in evaluation."""
+    weights = net.learner.weights(state.params.layers, state.learner, key)
+    return joined(oriented(task, weights), state.fixed, state.params.others)
+
+
+def oriented(task: Task, layers: Any) -> Any:
+    """Return layers' values with every matrix turned between [in, out] and the orientation in which it is trained."""
+    return jax.tree.map(lambda leaf: leaf.T if jnp.ndim(leaf) == 2 else leaf, layers) if task.transposed else layers
+
+
+def _updated(update, key: Array, number: Array, gradients: Params, state: State) -> tuple[Params, State]:
+    """Apply a learner's update to its own part of everything."""
+
+    def is_params(node: Any) -> bool:
+        return isinstance(node, Params)
+
+    own = jax.tree.map(lambda node: node.layers if is_params(node) else node, state.optimizer, is_leaf=is_params)
+    after = update(key, number, Step(gradients.layers, state.params.layers, state.learner, own))
+    optimizer = jax.tree.map(
+        lambda node, new: node._replace(layers=new) if is_params(node) else new,
+        state.optimizer,
+        after.opt,
+        is_leaf=is_params,
+    )
+    params = state.params._replace(layers=after.params)
+    return gradients._replace(layers=after.grads), state._replace(
+        params=params, learner=after.state, optimizer=optimizer
+    )
