@@ -24,12 +24,12 @@ from typing import Any
 
 import numpy as np
 
+from ssm.analysis.statistics import interval
 from ssm.errors import UserError
 from ssm.files import plain, read_json, write_json
 from ssm.history import Row, read_history, write_history
 from ssm.lock import HOLDER, LOCK
 from ssm.maskfile import save_masks
-from ssm.statistics import interval
 from ssm.valuefile import save_values, value_path
 
 PARTS = "parts"

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ssm import checkpoint, thresholds
+from ssm.analysis.statistics import interval
 from ssm.config import Config
 from ssm.convolution import Form
 from ssm.data import Dataset
@@ -30,7 +31,6 @@ from ssm.run import (
     take_up,
     train_groups,
 )
-from ssm.statistics import interval
 from ssm.train import TRACED, Member
 
 

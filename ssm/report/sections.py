@@ -22,6 +22,7 @@ from ssm.analysis import (
     sizes,
     total,
 )
+from ssm.analysis.statistics import interval
 from ssm.artifact import Artifact
 from ssm.errors import UserError
 from ssm.figures.words import ordered, percent
@@ -29,7 +30,6 @@ from ssm.files import plain
 from ssm.finished import FinishedRun
 from ssm.graph import Architecture, architecture, graph, kernel_shapes, value_shapes
 from ssm.images import image_facts
-from ssm.statistics import interval
 from ssm.tables.final import final
 from ssm.valuefile import load_values, value_path
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ssm.analysis.statistics import std_from_quantiles, welch_from_summary
 from ssm.errors import UserError
 from ssm.presets import recipe
-from ssm.statistics import std_from_quantiles, welch_from_summary
 from ssm.tables.figures import FIGURES, Figure, Found
 from ssm.tables.paper import SETTINGS, SHORT, Record, dataset, identity, paper_row
 

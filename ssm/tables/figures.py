@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ssm.analysis.statistics import interval
 from ssm.errors import UserError
 from ssm.files import read_json
 from ssm.finished import FinishedRun
 from ssm.history import read_history
-from ssm.statistics import interval
 from ssm.tables.paper import METHODS, Record, dataset
 
 Summary = Mapping[str, Any]
