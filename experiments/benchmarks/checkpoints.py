@@ -33,11 +33,13 @@ def main(options: Options) -> None:
 
     from ssm.data import Dataset
     from ssm.plateau import start
+    from ssm.recipes.build import member
+    from ssm.recipes.build import trainer as make_trainer
     from ssm.recipes.config import resolve
     from ssm.runs import checkpoint
     from ssm.training import devices
-    from ssm.training.loop import beginning, make_trainer
-    from ssm.training.snapshot import frozen_hashes, restored, stored_arrays
+    from ssm.training.loop import beginning
+    from ssm.training.snapshot import Snapshot, frozen_hashes, restored, stored_arrays
 
     devices.use_host_devices()
     rng = np.random.default_rng(0)
@@ -47,7 +49,7 @@ def main(options: Options) -> None:
     config = resolve(**named, samples=256, overrides={})
     trainer = make_trainer(config, data, resumable=True)
     count = -(-options.seeds // trainer.devices) * trainer.devices
-    state = trainer.program.start(trainer.program.place(beginning([(config, seed) for seed in range(count)])))
+    state = trainer.program.start(trainer.program.place(beginning([member(config, seed) for seed in range(count)])))
     members = tuple(map(str, range(count)))
     taken: dict[str, list[float]] = {"hash of frozen weights": [], "save": [], "load and restore": []}
 
@@ -60,16 +62,16 @@ def main(options: Options) -> None:
 
     with tempfile.TemporaryDirectory(dir=options.out) as folder:
         for epoch in range(1, options.rounds + 1):
-            frozen = timed("hash of frozen weights", lambda: frozen_hashes(state, count))
+            frozen = timed("hash of frozen weights", lambda: frozen_hashes(state, count, updated=False))
 
             def snapshot(frozen=frozen, epoch=epoch):
-                return checkpoint.Snapshot(
+                return Snapshot(
                     members=members,
                     epoch=epoch,
-                    arrays=stored_arrays(state, count),
+                    arrays=stored_arrays(state, count, updated=False),
                     frozen=frozen,
                     plateaus=(start(),) * count,
-                    bad={},
+                    failures={},
                     history=[[]] * count,
                 )
 
@@ -78,7 +80,7 @@ def main(options: Options) -> None:
             timed(
                 "load and restore",
                 lambda path=path, frozen=frozen: restored(
-                    trainer.program, state, checkpoint.load(path)[0], members, frozen, range(count)
+                    trainer.program, state, checkpoint.load(path)[0], members, frozen, range(count), updated=False
                 ),
             )
     minutes = Saving().minutes

@@ -1,99 +1,250 @@
-"""What one GPU that is there for ten minutes can show: ceilings, the FCN's rows, and the conv nets, by a clock.
+"""What a GPU that is there for nine minutes can show: ceilings, the FCN, single layers, the conv nets, and a table.
 
     python experiments/benchmarks/gpu.py --data-dir DATA --out results
 
-In this order: the environment, and the rates of memory and matrix products; the FCN's ELUS row on MNIST; for each conv
-net and ResNet20, seconds per seed and epoch for each way of running seeds, form of the convolutions and precision; the
-masked beside the dense step; Conv2 and Conv4 on CIFAR-10, as many seeds as fit; the other rows of the FCN.
-
-Every part is printed as it ends, and OUT/gpu.json is complete after each.  One that would not end before --minutes is
-left out as a whole, and so is one whose data is missing; the same command again, on the same machine, keeps the
-timings that are there and trains just what is missing.  Trained rows are ordinary runs in OUT/runs:
-`experiments/table.py` and `experiments/publish.py` read them.  On a CPU, try it with --tiny.
-
-DATA holds MNIST's files and CIFAR-10's (binary version), each there or in its usual subfolder.  Without all of CIFAR's
-six the nets are timed on made images, and not trained.  Where a machine takes 64 MiB a call, CIFAR travels in three:
-`xz` makes 22 MiB of each file, so two go with a call, and MNIST (11 MiB) with the last.  Each call but the last just
-unpacks them outside the checkout, whose ignored files may not stay: `mkdir -p /tmp/DATA/cifar-10-batches-bin && for f
-in carry/*.xz; do xz -dc $f > /tmp/DATA/cifar-10-batches-bin/$(basename $f .xz); done`; the last one goes on with this
-script.  The next call must come while the machine is still held.  Where just a few files come back, pack them:
-`tar czf results.tgz --exclude=masks results`.
+Each item has a process and a time cap of its own: one that fails, runs out of memory or takes too long says so, and the
+next goes on.  Every figure is printed at once and appended to OUT/gpu.jsonl; whole rows are ordinary runs in OUT/runs.
+Convolutional nets are timed on a tenth of an epoch of made images.  On a CPU, try --tiny: few and small things.
 """
 
+import json
+import os
+import resource
+import subprocess
 import sys
-import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from turns import by_turns, epochs_of, random_images
 
 from ssm.errors import UserError
 from ssm.runs.program import run_program
 
-TINY_IMAGES = 1024
+SEEDS, SLICE = {"fcn": 50, "map": 4, "vmap": 10}, (39 * 128, 1000)  # images: 39 of 391 steps, a tenth of the tests
+FUSION = {"XLA_FLAGS": "--xla_gpu_experimental_enable_conv_fusion=true"}
+LAYERS = ((32, 64, 64), (16, 128, 128), (4, 512, 512), (32, 16, 16))  # side, inputs, outputs
+NETS = ("conv4 bfloat16 map", "conv4 float32 map", "conv4 bfloat16 vmap", "conv8 bfloat16 map", "conv2 bfloat16 map")
+NETS += ("resnet20 float32 map", "resnet20 float32 vmap", "conv4 bfloat16 map fusion")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Measure the FCN and the conv nets on this machine's accelerator (on a CPU, use --tiny)."""
+    """Measure this machine's accelerator (on a CPU, use --tiny)."""
 
     data_dir: Path | None = None
-    """Folder of MNIST's and CIFAR-10's files (default: where train.py looks)."""
+    """Folder of MNIST's files (default: made images)."""
     out: Path = Path("gpu-results")
-    """Folder for gpu.json and the runs."""
-    minutes: float = 8.0
-    """Time after which no further part is begun, nor one that would not end within it."""
-    seeds: int | None = None
-    """Seeds of every row of the FCN (default: 50, with --tiny 2)."""
+    """Folder for gpu.jsonl and the runs."""
+    minutes: float = 9.0
+    """Time after which all is stopped but the table."""
+    item: str = ""
+    """This item alone, without a cap and in this process."""
     tiny: bool = False
-    """A few images, narrow nets, small ceilings and a few ways and rows, to try the script on a CPU."""
+    """Everything small, to try the program on a CPU."""
 
 
-def find(name: str, data_dir: Path | None):
-    """Return a data set and None, or None and why it is not at hand."""
-    from ssm import data
+def put(options: Options, name: str, figures: dict[str, Any]) -> None:
+    """Print the figures of an item, or of a part of it, and append them to the file."""
+    from ssm.files import plain
 
+    numbers = {key: f"{value:.4g}" if isinstance(value, float) else value for key, value in figures.items()}
+    print(f"{name:32s} " + ", ".join(f"{key} {value}" for key, value in numbers.items()), flush=True)
     try:
-        # `auto` doesn't wait long for a download: the clock is running.
-        dataset = data.load("auto", data_dir=data_dir, preferred=name)
-    except data.DataError as error:
-        return None, str(error)
-    return (dataset, None) if dataset.name == name else (None, dataset.source)
+        options.out.mkdir(parents=True, exist_ok=True)
+        with open(options.out / "gpu.jsonl", "a", encoding="utf-8") as file:
+            file.write(json.dumps(plain({"name": name, **figures})) + "\n")
+    except OSError as error:
+        raise UserError(f"{options.out} cannot be written: {error.strerror or error}") from error
+
+
+def attempt(options: Options, name: str, do: Callable[[], dict[str, Any] | None]) -> None:
+    """Put what a function returns, if anything, or why it failed: out of memory, a precision that the device lacks."""
+    try:
+        figures = do()
+    except Exception as error:
+        figures = {"failed": f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"}
+    if figures is not None:
+        put(options, name, figures)
+
+
+def machine(options: Options, name: str) -> dict[str, Any]:
+    """Say the versions, the device, its memory and its driver."""
+    from ssm.training.devices import available_memory, environment
+
+    file = Path("/proc/driver/nvidia/version")
+    driver = file.read_text().splitlines()[0] if file.exists() else None
+    return {**environment(), "driver": driver, "memory GB": available_memory() / 1e9}
+
+
+def products(options: Options, name: str) -> None:
+    """Measure the rates of large matrix products, and of those of the FCN's first layer, in each precision."""
+    import jax
+    import jax.numpy as jnp
+
+    preset = jax.lax.DotAlgorithmPreset
+    kinds = {"float32": preset.F32_F32_F32, "X3": preset.TF32_TF32_F32_X3, "TF32": preset.TF32_TF32_F32}
+    size, seeds = (256, 2) if options.tiny else (8192, SEEDS["fcn"])
+
+    def rate(kind: str, left: tuple[int, ...], right: tuple[int, ...]) -> dict[str, Any]:
+        # Products of ones need less power, and run faster.
+        dtype = jnp.bfloat16 if kind == "bfloat16" else jnp.float32
+        x, y = (jax.random.normal(jax.random.key(at), shape, dtype) for at, shape in enumerate((left, right)))
+        multiply = jax.jit(partial(jnp.matmul, precision=kinds.get(kind)))
+        times = []
+        for _ in range(4):  # the first one compiles
+            start = time.perf_counter()
+            jax.block_until_ready([multiply(x, y) for _ in range(10)][-1])  # queued, so that launching one is hidden
+            times.append((time.perf_counter() - start) / 10)
+        return {"TFLOP/s": 2 * x.size * right[-1] / min(times[1:]) / 1e12, "ms": 1e3 * min(times[1:])}
+
+    for kind in ("float32", "X3", "TF32", "bfloat16"):
+        attempt(options, f"{size} cubed, {kind}", partial(rate, kind, (size, size), (size, size)))
+        do = partial(rate, kind, (seeds, 128, 784), (seeds, 784, 300))
+        attempt(options, f"{seeds} x 128 x 784 x 300, {kind}", do)
+
+
+def layer(options: Options, name: str, *, sizes: tuple[int, int, int]) -> None:
+    """Time a 3 x 3 convolution and both its gradients for ten seeds, 20 steps in a scan, in each way and precision."""
+    import jax
+    import jax.numpy as jnp
+    from convolutions import best_seconds
+
+    from ssm.ops.convolution import NUMBERS, conv_general_dilated
+
+    side, inputs, outputs = sizes
+    batch, seeds = (2, 2) if options.tiny else (128, SEEDS["vmap"])
+    keys = jax.random.split(jax.random.key(0), 3)
+    shapes = (batch, side, side, inputs), (3, 3, inputs, outputs), (batch, side, side, outputs)
+    state = tuple(jax.random.normal(key, (seeds, *shape)) for key, shape in zip(keys, shapes, strict=True))
+
+    def milliseconds(loop: str, form: Any, precision: str) -> dict[str, Any]:
+        def one(state):
+            x, w, g = state
+
+            def convolved(x, w):
+                chosen = {"form": form, "bfloat16": precision == "bfloat16", "dimension_numbers": NUMBERS}
+                return jnp.vdot(conv_general_dilated(x, w, (1, 1), "SAME", **chosen), g)
+
+            dx, dw = jax.grad(convolved, (0, 1))(x, w)
+            return x + 1e-9 * dx, w + 1e-9 * dw, g
+
+        over = jax.vmap(one) if loop == "vmap" else partial(jax.lax.map, one)
+        with jax.default_matmul_precision("tensorfloat32" if precision == "TF32" else "highest"):
+            seconds = best_seconds(over, state, 20) / seeds
+        operations = 3 * 2 * batch * side * side * 9 * inputs * outputs
+        return {"ms per seed": 1e3 * seconds, "TFLOP/s": operations / seconds / 1e12}
+
+    for loop, form in (("map", "xla"), ("vmap", "xla"), ("map", "columns")):
+        for precision in ("bfloat16", "float32", "TF32"):
+            attempt(options, f"{name}, {loop} {form} {precision}", partial(milliseconds, loop, form, precision))
+
+
+def settings(options: Options, model: str, precision: str) -> tuple[Any, Any]:
+    """Return a net's configuration, preset default, and the images to train it on."""
+    from ssm import data
+    from ssm.recipes.config import resolve
+
+    images = random_images(*((64, 32) if options.tiny else (60_000, 10_000) if model == "fcn" else SLICE))
+    if model == "fcn" and options.data_dir:
+        images = data.load("mnist", data_dir=options.data_dir)
+    elif model == "fcn" or options.tiny:
+        shape = np.s_[:, :28, :28, :1] if model == "fcn" else np.s_[:, :16, :16]
+        arrays = {"train_images": images.train_images[shape], "test_images": images.test_images[shape]}
+        images = replace(images, name="mnist" if model == "fcn" else "cifar10", **arrays)
+    overrides: dict[str, Any] = {"precision": precision}
+    overrides |= {"batch_norm": "affine"} if model == "resnet20" else {}
+    overrides |= {"epochs": 2, "batch_size": 32, "width": 0.0625} if options.tiny else {}
+    named = {"model": model, "method": "signed", "preset": "default", "dataset": images.name}
+    return resolve(**named, samples=len(images.train_labels), overrides=overrides), images
+
+
+def epoch(options: Options, name: str) -> dict[str, Any]:
+    """Time an epoch of the seeds of NET PRECISION LOOP, and say the memory that was estimated and taken."""
+    import jax
+
+    from ssm.recipes.build import trainer
+    from ssm.runs.estimate import forward_operations
+    from ssm.runs.job import recipe_job
+    from ssm.training.batches import steps_per_epoch
+
+    model, precision, loop_name = name.split()[:3]
+    loop: Any = loop_name
+    config, images = settings(options, model, precision)
+    seeds = 2 if options.tiny else SEEDS.get(model, SEEDS[loop])
+    ready = trainer(config, images, devices=jax.devices()[:1], loop=loop, form="xla")
+    found = by_turns({name: (epochs_of(ready, config, seeds), seeds)}, 2)[name]
+    job, batch = recipe_job(config, images, "xla"), config.batch_size
+    steps = steps_per_epoch(len(images.train_labels), batch)
+    factor = 1.0 if model == "fcn" else steps_per_epoch(50_000, batch) / steps  # to a whole epoch
+    operations = 3 * steps * batch * forward_operations(job.task.net(job.task.numbers), job.task.example)
+    assert job.memory is not None
+    estimated = job.memory(devices=1, loop=loop)(seeds)
+    taken = (jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use")  # a CPU doesn't say
+    taken = taken or 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    figures = {"s per seed and epoch": found["minimum"] * factor, "slowest": found["maximum"] * factor}
+    figures |= {"first": found["first_epoch_with_compilation"], "TFLOP/s": operations / found["minimum"] / 1e12}
+    return figures | {"estimated GB": estimated / 1e9, "taken GB": taken / 1e9, "seeds": seeds, "epochs": config.epochs}
+
+
+def row(options: Options, name: str) -> dict[str, Any]:
+    """Train all seeds of the FCN to the end, as an ordinary run."""
+    from ssm.runs.job import recipe_job
+    from ssm.runs.run import RunOptions, run_job
+
+    config, images = settings(options, "fcn", "float32")
+    seeds, start = range(2 if options.tiny else SEEDS["fcn"]), time.perf_counter()
+    where = {"out": options.out / "runs", "options": RunOptions(loop="vmap")}
+    summary: Any = run_job(recipe_job(config, images), seeds, **where).summary()
+    seconds = time.perf_counter() - start
+    figures = {name: summary[name]["mean"] for name in ("test_accuracy", "remaining_weights")}
+    epochs = summary["seconds_per_epoch_and_seed"]["median"] * len(seeds) * config.epochs
+    return {"seconds": seconds, "of them epochs": epochs, "images": images.source, **figures}
+
+
+def items(options: Options) -> dict[str, tuple[float, Callable[[Options, str], dict[str, Any] | None]]]:
+    """Return each item's cap in seconds and its function, in their order."""
+    found: dict[str, tuple[float, Any]] = {"machine": (20, machine), "products": (40, products)}
+    found |= {name: (40, epoch) for name in ("fcn float32 vmap", "fcn bfloat16 vmap")} | {"fcn, a whole row": (60, row)}
+    layers = ((4, 4, 4),) if options.tiny else LAYERS
+    found |= {"{} x {}, {} to {}".format(one[0], *one): (60, partial(layer, sizes=one)) for one in layers}
+    return found | {name: (75, epoch) for name in ((*NETS[2::3], NETS[-1]) if options.tiny else NETS)}
+
+
+def table(lines: dict[str, dict[str, Any]]) -> str:
+    """Return what the epochs come to: seconds, minutes of a row of 50 seeds, memory estimated and taken."""
+    text = ["| net and way | s per seed and epoch | minutes a row | estimated GB | taken GB |", "|---|---|---|---|---|"]
+    for name, line in lines.items():
+        if seconds := line.get("s per seed and epoch"):
+            cells = (seconds, seconds * line["epochs"] * SEEDS["fcn"] / 60, line["estimated GB"], line["taken GB"])
+            text.append(f"| {name} | " + " | ".join(f"{cell:.4g}" for cell in cells) + " |")
+    return "\n".join(text)
 
 
 def main(options: Options) -> None:
-    started = time.perf_counter()
-    seeds = options.seeds if options.seeds is not None else 2 if options.tiny else 50
-    if seeds < 1 or not options.minutes > 0:
-        raise UserError("--seeds and --minutes must be above 0.")
-    if options.data_dir is not None and not options.data_dir.is_dir():
-        raise UserError(f"--data-dir={options.data_dir} is no folder; leave it out, or give one with data sets.")
-    import gpu_nets
-    import gpu_rows
-    import jax
-    from gpu_bench import Bench, ceilings, facts, first_images
-
-    bench = Bench(options.out, minutes=options.minutes, seeds=seeds, tiny=options.tiny, started=started)
-    # Rows that differ in numbers alone are one program: it is compiled once, and never before the clock runs.
-    with tempfile.TemporaryDirectory() as cache:
-        jax.config.update("jax_compilation_cache_dir", cache)
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-        facts(bench)
-        ceilings(bench)
-        digits, why = find("mnist", options.data_dir)
-        bench.put("data", "mnist", digits.source if digits else f"missing: {why}")
-        if digits and options.tiny:
-            digits = first_images(digits, TINY_IMAGES)
-        gpu_rows.first(bench, digits)
-        pictures, why = find("cifar10", options.data_dir)
-        bench.put("data", "cifar10", pictures.source if pictures else f"missing: {why}")
-        part = gpu_nets.a_tenth(bench, pictures)
-        gpu_nets.ways(bench, part)
-        gpu_nets.dense(bench, part)
-        gpu_nets.training(bench, pictures)
-        gpu_rows.rest(bench, digits)
-    bench.put("total", "seconds", time.perf_counter() - started)
-    if bench.failed:
-        sys.exit(f"gpu.py: {bench.failed} part(s) failed; the others stand")
+    """Run every item in a process of its own, or one item in this one."""
+    started, every, file = time.monotonic(), items(options), options.out / "gpu.jsonl"
+    if options.item:
+        if options.item not in every:
+            raise UserError(f"--item={options.item} is not known; choose from: {'; '.join(every)}")
+        return attempt(options, options.item, partial(every[options.item][1], options, options.item))
+    put(options, "gpu.py", {"arguments": sys.argv[1:]})  # or no figure could be written
+    for name, (cap, _) in every.items():
+        cap = max(0.0, min(cap, options.minutes * 60 - (time.monotonic() - started)))
+        call, flags = [sys.executable, __file__, *sys.argv[1:], f"--item={name}"], FUSION if "fusion" in name else {}
+        try:
+            subprocess.run(call, env=os.environ | flags, timeout=cap, check=True)
+        except subprocess.TimeoutExpired:
+            put(options, name, {"failed": f"stopped after {cap:.0f} s"})
+        except subprocess.CalledProcessError as error:
+            put(options, name, {"failed": f"its process ended with status {error.returncode}"})
+    lines = {line["name"]: line for line in map(json.loads, file.read_text("utf-8").splitlines())}  # the last of a name
+    failed = "; ".join(name for name, line in lines.items() if "failed" in line)
+    print(f"{table(lines)}\n{time.monotonic() - started:.0f} s; failed: {failed or 'none'}")
 
 
 if __name__ == "__main__":

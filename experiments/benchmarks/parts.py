@@ -44,8 +44,8 @@ def main(options: Options) -> None:
     from flax import linen as nn
 
     from ssm.models import elu
+    from ssm.training.batches import reshuffled
     from ssm.training.devices import environment, use_host_devices
-    from ssm.training.epoch import reshuffled
 
     use_host_devices(1)
     where = environment()

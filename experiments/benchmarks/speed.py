@@ -53,7 +53,7 @@ VARIANTS = (
     Way("signed float32"),
     Way("signed bfloat16", precision="bfloat16"),
     Way("dense baseline float32", method="baseline"),
-    Way("signed float32, signs read in the step", gauge=False),
+    Way("signed float32, signs read in the step", folded=False),
     Way("signed float32, seeds vectorised (vmap)", loop="vmap"),
     Way("signed float32, one device", devices=1),
     Way("signed float32, 2 seeds", seeds=2),
@@ -64,11 +64,9 @@ VARIANTS = (
 def prepare(way: Way, dataset, default_seeds: int):
     """Return a function that runs one epoch of all seeds, and their number."""
     import jax
-    import jax.numpy as jnp
 
+    from ssm.recipes.build import trainer
     from ssm.recipes.config import resolve
-    from ssm.training.epoch import make_program
-    from ssm.training.loop import make_trainer
 
     named = {"model": "fcn", "method": way.method, "preset": "default", "dataset": dataset.name}
     config = resolve(**named, samples=len(dataset.train_labels), overrides={"precision": way.precision})
@@ -76,12 +74,8 @@ def prepare(way: Way, dataset, default_seeds: int):
     most = min(way.devices or seeds, len(jax.devices()), seeds)
     # Seeds are spread evenly: what does not divide leaves a device out.
     devices = jax.devices()[: next(count for count in range(most, 0, -1) if seeds % count == 0)]
-    trainer = make_trainer(config, dataset, devices=devices, loop=way.loop)  # type: ignore[arg-type]
-    if not way.gauge:
-        example = jnp.zeros((1, *dataset.train_images.shape[1:]))
-        program = make_program(trainer.net, config, example, gauge=False, loop="map", devices=devices)
-        trainer = trainer._replace(program=program)
-    return epochs_of(trainer, seeds), seeds
+    ready = trainer(config, dataset, devices=devices, loop=way.loop, folded=way.folded)  # type: ignore[arg-type]
+    return epochs_of(ready, config, seeds), seeds
 
 
 def time_all(dataset, options: Options) -> dict[str, dict[str, Any]]:

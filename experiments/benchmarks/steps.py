@@ -53,27 +53,27 @@ def prepare(model: str, way: Way):
     """Return a function that runs one epoch of all seeds, and the steps in it, one of each seed counted."""
     import jax
 
-    from ssm.training.loop import make_trainer
+    from ssm.recipes.build import trainer
 
     devices = jax.devices()[: way.devices]
     config = settings(model, way.method, way.precision)
-    trainer = make_trainer(config, images_for(model), devices=devices, loop=way.loop, form=way.form)  # type: ignore[arg-type]
+    ready = trainer(config, images_for(model), devices=devices, loop=way.loop, form=way.form)  # type: ignore[arg-type]
     seeds = way.seeds or len(devices)
-    return epochs_of(trainer, seeds), STEPS * seeds
+    return epochs_of(ready, config, seeds), STEPS * seeds
 
 
 def say_memory(models: list[str], seeds: int) -> None:
     """Print the estimate of the memory that so many seeds take, and this process's peak after training one net's."""
     import jax
 
-    from ssm.recipes.build import build
-    from ssm.runs.estimate import memory_needed
+    from ssm.runs.job import recipe_job
 
     if len(models) != 1:
         raise UserError("--memory-of takes one of --models: a process has one peak.")
     dataset, config, devices = images_for(models[0]), settings(models[0]), jax.devices()[:seeds]
-    net = build(config, classes=dataset.classes)
-    estimate = memory_needed(net, config, dataset, devices=len(devices), loop="map")(seeds)
+    memory = recipe_job(config, dataset).memory
+    assert memory is not None
+    estimate = memory(devices=len(devices), loop="map")(seeds)
     epoch, _ = prepare(models[0], Way("memory", devices=len(devices), seeds=seeds))
     epoch(0)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

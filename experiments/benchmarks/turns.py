@@ -22,7 +22,7 @@ class Way:
     form: str = "auto"
     devices: int | None = None  # None: one per core
     seeds: int | None = None  # None: as many as the benchmark takes
-    gauge: bool = True
+    folded: bool | None = None
 
 
 def random_images(train: int, test: int, *, classes: int = 10) -> Dataset:
@@ -34,20 +34,22 @@ def random_images(train: int, test: int, *, classes: int = 10) -> Dataset:
     return Dataset(f"cifar{classes}", "made images", images[0], labels[0], images[1], labels[1], classes, names)
 
 
-def epochs_of(trainer, seeds: int) -> Callable[[int], None]:
+def epochs_of(trainer, config, seeds: int) -> Callable[[int], None]:
     """Return a function that trains the first so many seeds for one epoch, by its number, and waits for its end."""
     import jax
 
-    from ssm.recipes.build import steps_per_epoch
-    from ssm.training.epoch import Given
-    from ssm.training.loop import beginning, schedule
+    from ssm.recipes.build import member
+    from ssm.training.batches import count_samples, steps_per_epoch
+    from ssm.training.epoch import EpochInputs
+    from ssm.training.loop import beginning
 
-    program, config = trainer.program, trainer.config
-    begun = beginning([(config, seed) for seed in range(seeds)])
-    rates = schedule(config, 0, steps_per_epoch(trainer.samples, config.batch_size) * config.passes)
-    learning, decay = (np.tile(rate, (seeds, 1)) for rate in rates)
-    given = program.place(Given(begun.seed, learning, decay, np.ones(seeds, bool)))
-    state = [program.start(program.place(begun))]
+    program = trainer.program
+    members = [member(config, seed) for seed in range(seeds)]
+    steps = steps_per_epoch(count_samples(trainer.train), config.batch_size) * config.passes
+    learning, decay = (np.tile(rate, (seeds, 1)) for rate in members[0].schedule(np.arange(steps)))
+    begin = beginning(members)
+    given = program.place(EpochInputs(begin.seed, learning, decay, np.ones(seeds, bool)))
+    state = [program.start(program.place(begin))]
 
     def epoch(number: int) -> None:
         more = program.share(np.uint32(number)), trainer.order, trainer.train, trainer.test

@@ -4,16 +4,24 @@ A layer's masks have shape [seeds, inputs, outputs] or [seeds, height, width, in
 function of one layer to all layers of a net, and to all together.
 """
 
-from ssm.analysis.always import always_hidden, hidden_inputs, input_sums
-from ssm.analysis.compare import Comparison, compare
-from ssm.analysis.equality import Equality, equality
 from ssm.analysis.flow import Flow, flow
-from ssm.analysis.layers import ALL, by_layer
-from ssm.analysis.shares import Moves, Shares, flip_rate, moves, shares
-from ssm.analysis.shuffle import shuffled
+from ssm.analysis.masks import (
+    ALL,
+    Equality,
+    Moves,
+    Shares,
+    always_hidden,
+    by_layer,
+    equality,
+    flip_rate,
+    hidden_inputs,
+    input_sums,
+    moves,
+    shares,
+)
 from ssm.analysis.sizes import Sizes, compression, sizes, total
-from ssm.analysis.structure import PermutationTest, Profiles, permutation_test, profiles, similarity
-from ssm.statistics import welch
+from ssm.analysis.statistics import Comparison, compare, welch
+from ssm.analysis.structure import PermutationTest, Profiles, permutation_test, profiles, shuffled, similarity
 
 __all__ = [
     "ALL",

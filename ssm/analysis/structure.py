@@ -1,12 +1,15 @@
-"""Whether two masks have the same structure: which inputs and outputs are used much, and which little.
+"""Which inputs and outputs a mask uses much and which little: whether two masks agree in it, and whether it matters.
 
 The paper shows it by eye (figure conv_mask_comparison): rows and columns that are dense or empty in both of two runs.
 """
 
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int8
+from jaxtyping import Float, Float32, Int, Int8
+
+from ssm.analysis.masks import ALL
 
 _TIE = 1e-12
 """Orders of summation differ by less: such a permutation gives as much as the masks themselves."""
@@ -81,3 +84,40 @@ def _unit(profile: np.ndarray) -> np.ndarray:
         return np.zeros_like(profile)
     centred = profile - profile.mean()
     return centred / np.linalg.norm(centred)
+
+
+def shuffled(mask: Int8[np.ndarray, "..."], rng: np.random.Generator) -> Int8[np.ndarray, "..."]:
+    """Return one layer's mask with its elements at random places, every order as likely as any other.
+
+    Shape, density and the shares of the signs stay; rows and columns lose their identity.  `mask` is not changed.
+    """
+    return rng.permutation(mask.reshape(-1)).reshape(mask.shape)
+
+
+Net = Callable[[Float32[np.ndarray, "n h w c"]], Float32[np.ndarray, "n classes"]]
+OneSeed = Mapping[str, Int8[np.ndarray, "..."]]
+"""The masks of one seed by layer."""
+
+
+def accuracy(net: Net, images: Float32[np.ndarray, "n h w c"], labels: Int[np.ndarray, " n"]) -> float:
+    """Return the share of images whose largest logit is that of their label; of equal ones the first counts."""
+    return float(np.mean(net(images).argmax(axis=1) == labels))
+
+
+def shuffled_scores(
+    masks: OneSeed, score: Callable[[OneSeed], float], *, shuffles: int, seed: int = 0
+) -> dict[str, Float[np.ndarray, " shuffles"]]:
+    """Return what `score` gives with one layer's mask shuffled, by layer, and with all of them, under "all".
+
+    score: takes the masks of all layers, such as the accuracy of the net that they make of its frozen weights.
+    shuffles: how often; each time, all layers are shuffled once, and every layer alone is as it is among all.
+    Every layer keeps its density and its shares of the signs (`shuffled`).
+    """
+    rng = np.random.default_rng(seed)
+    found: dict[str, list[float]] = {name: [] for name in (*masks, ALL)}
+    for _ in range(shuffles):
+        mixed = {layer: shuffled(mask, rng) for layer, mask in masks.items()}
+        for layer in masks:
+            found[layer].append(score({**masks, layer: mixed[layer]}))
+        found[ALL].append(score(mixed))
+    return {name: np.asarray(scores) for name, scores in found.items()}

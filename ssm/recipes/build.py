@@ -24,7 +24,8 @@ from ssm.recipes.presets import ELUS_FACTOR
 from ssm.supermask import Supermask
 from ssm.thresholds import Rule
 from ssm.training.batches import Images, fixed_order, images_on_device, standardized_batch
-from ssm.training.loop import Member
+from ssm.training.epoch import Devices, SeedLoop
+from ssm.training.loop import Member, Trainer, make_trainer
 from ssm.training.task import Numbers, Task, accuracy, apply_module
 
 SYMMETRIC = (thresholds.absolute, thresholds.fraction_of_max)
@@ -111,11 +112,18 @@ def network(
     )
 
 
-def make_task(config: Config, *, image_shape: tuple[int, ...], classes: int, form: Form = "auto") -> Task:
-    """Return the task of a configuration for images of a shape, [height, width, channels]."""
-    net = build(config, classes=classes, form=form)
+def make_task(
+    config: Config,
+    *,
+    image_shape: tuple[int, ...],
+    classes: int,
+    form: Form = "auto",
+    folded: bool | None = None,
+) -> Task:
+    """Return the task of a configuration for images of a shape, [height, width, channels]; the rest as in `build`."""
+    net = build(config, classes=classes, form=form, folded=folded)
     return Task(
-        net=lambda numbers: build(config, classes=classes, form=form, numbers=numbers),
+        net=lambda numbers: build(config, classes=classes, form=form, numbers=numbers, folded=folded),
         numbers=numbers_of(config),
         example=np.zeros((1, *image_shape), np.float32),
         batch=partial(image_batch, augment=config.augment),
@@ -150,6 +158,23 @@ def parts(config: Config, dataset: Dataset) -> tuple[Images, Images, np.ndarray 
     train = images_on_device(dataset.train_images, dataset.train_labels)
     test = images_on_device(dataset.test_images, dataset.test_labels)
     return train, test, fixed_order(len(dataset.train_labels)) if config.order == "fixed" else None
+
+
+def trainer(
+    config: Config,
+    dataset: Dataset,
+    *,
+    devices: Devices | None = None,
+    loop: SeedLoop | None = None,
+    form: Form = "auto",
+    folded: bool | None = None,
+    resumable: bool = False,
+) -> Trainer:
+    """Return the trainer of a configuration on its data set; options as in `build` and `make_trainer`."""
+    shape = dataset.train_images.shape[1:]
+    task = make_task(config, image_shape=shape, classes=dataset.classes, form=form, folded=folded)
+    train, test, order = parts(config, dataset)
+    return make_trainer(task, train, test, order=order, devices=devices, loop=loop, resumable=resumable)
 
 
 def member(config: Config, seed: int, *, key: str = "", run: str = "") -> Member:

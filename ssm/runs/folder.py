@@ -24,12 +24,12 @@ from typing import Any
 
 import numpy as np
 
+from ssm.analysis.statistics import interval
 from ssm.errors import UserError
 from ssm.files import plain, read_json, write_json
 from ssm.runs.history import Row, read_history, write_history
 from ssm.runs.lock import HOLDER, LOCK
 from ssm.runs.mask_file import save_masks
-from ssm.statistics import interval
 from ssm.runs.value_file import save_values, value_path
 
 PARTS = "parts"

@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ssm.analysis.statistics import interval
 from ssm.errors import UserError
 from ssm.files import write_atomic
-from ssm.statistics import interval
 
 CURVE = ("test_accuracy", "remaining_weights", "train_loss", "test_loss", "flips")
 """The columns of the history that `curve` sums up over the seeds."""

@@ -22,6 +22,7 @@ from ssm.analysis import (
     sizes,
     total,
 )
+from ssm.analysis.statistics import interval
 from ssm.errors import UserError
 from ssm.export import Artifact
 from ssm.files import plain
@@ -29,7 +30,6 @@ from ssm.models.graph import Architecture, architecture, graph, kernel_shapes, v
 from ssm.runs.images import image_facts
 from ssm.runs.reader import FinishedRun
 from ssm.runs.value_file import load_values, value_path
-from ssm.statistics import interval
 from ssm.viz.labels import ordered, percent
 
 Masks = Mapping[str, Int8[np.ndarray, "seeds ..."]]

@@ -5,9 +5,9 @@ from typing import Any
 
 from paper.tables.figures import FIGURES, Figure, Found
 from paper.tables.printed import SETTINGS, SHORT, Record, dataset, identity, paper_row
+from ssm.analysis.statistics import std_from_quantiles, welch_from_summary
 from ssm.errors import UserError
 from ssm.recipes.presets import recipe
-from ssm.statistics import std_from_quantiles, welch_from_summary
 
 _KEYS = ("mean", "q05", "q95")
 

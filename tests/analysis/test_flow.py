@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from ssm.analysis.path import carriers, contributions
+from ssm.analysis.flow import carriers, contributions
 from ssm.export.runtime import elu
 
 KERNELS = [np.array([[1.0, 0.0], [0.0, -1.0], [2.0, 0.0]]), np.array([[3.0, 0.0], [1.0, 5.0]])]

@@ -1,9 +1,12 @@
 """What is said of a sample of runs: mean and 5 %/95 % quantiles, as in the paper, and Welch's t-test."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from ssm.runs.reader import FinishedRun
 
 _Z95 = 1.6448536269514722
 """The standard normal distribution's 95 % quantile."""
@@ -63,3 +66,19 @@ def welch_from_summary(
     from scipy.stats import ttest_ind_from_stats  # half a second, which most callers need not wait for
 
     return float(ttest_ind_from_stats(mean1, std1, n1, mean2, std2, n2, equal_var=False).pvalue)
+
+
+class Comparison(NamedTuple):
+    """Two-sided p of Welch's t-test of both figures; None where it is undefined (fewer than two seeds, no spread)."""
+
+    accuracy: float | None
+    remaining: float | None
+
+
+def compare(a: "FinishedRun", b: "FinishedRun") -> Comparison:
+    """Return p of the same mean test accuracy, and of the same mean share of remaining weights, in two runs.
+
+    t = (x - y) / sqrt(s_x^2 / n + s_y^2 / m) over the seeds' final values, see `welch`.
+    """
+    figures = ("test_accuracy", "remaining_weights")
+    return Comparison(*(welch(*(list(run.summary[figure]["values"].values()) for run in (a, b))) for figure in figures))

@@ -1,8 +1,12 @@
 import math
+from pathlib import Path
 
 import pytest
+from scipy.stats import t
 
-from ssm.statistics import interval, std_from_quantiles, welch, welch_from_summary
+from ssm.analysis import compare
+from ssm.analysis.statistics import interval, std_from_quantiles, welch, welch_from_summary
+from ssm.runs.reader import FinishedRun
 
 
 def test_interval_of_known_values():
@@ -27,8 +31,6 @@ def test_std_from_the_quantiles_of_a_standard_normal():
 def test_welch_by_hand():
     # Two samples of two: variances 2 and 8, standard error sqrt(1 + 4), t = 5 / sqrt(5),
     # degrees of freedom 25 / (1 + 16) = 25/17.
-    from scipy.stats import t
-
     expected = 2 * t.sf(math.sqrt(5), 25 / 17)
     assert welch([0.0, 2.0], [4.0, 8.0]) == pytest.approx(expected)
     assert welch_from_summary(1.0, math.sqrt(2), 2, 6.0, math.sqrt(8), 2) == pytest.approx(expected)
@@ -47,3 +49,21 @@ def test_welch_without_a_known_spread_says_nothing():
     assert welch([1.0, 1.0], [1.0, 1.0]) is None
     assert welch_from_summary(1.0, None, 5, 1.0, 0.1, 5) is None
     assert welch([1.0, 1.0], [1.0, 2.0]) is not None
+
+
+def run(accuracy, remaining):
+    figures = {"test_accuracy": accuracy, "remaining_weights": remaining}
+    summary = {name: {"values": dict(enumerate(values))} for name, values in figures.items()}
+    return FinishedRun(Path("fcn"), {}, summary)
+
+
+def test_both_figures_by_hand():
+    # Accuracy: variances 2 and 8, standard error sqrt(1 + 4), t = 5 / sqrt(5), degrees of freedom 25 / (1 + 16).
+    # Remaining weights: the same mean.
+    found = compare(run([0.0, 2.0], [0.1, 0.3]), run([4.0, 8.0], [0.2, 0.2]))
+    assert found.accuracy == pytest.approx(2 * t.sf(math.sqrt(5), 25 / 17))
+    assert found.remaining == pytest.approx(1)
+
+
+def test_what_is_undefined_is_none():
+    assert compare(run([0.5], [0.1]), run([0.5, 0.6], [1.0, 1.0])) == (None, None)

@@ -2,11 +2,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from ssm.training.gauge import from_step, holds, to_step, transpose
 
 from ssm import initializers, learners, thresholds
 from ssm.models import FCN
 from ssm.supermask import Supermask, effective_weights
-from ssm.training.gauge import from_step, holds, to_step, transpose
 
 X = jnp.ones((2, 12))
 CONSTANT = initializers.signed_constant(initializers.he())
