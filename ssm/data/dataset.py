@@ -40,11 +40,7 @@ class Dataset:
         for part in ("train", "test"):
             images, labels = getattr(self, f"{part}_images"), getattr(self, f"{part}_labels")
             where = f"{part} part of {self.source}"
-            if images.dtype != np.uint8 or images.ndim != 4 or len(images) == 0:
-                raise DataError(
-                    f"{where}: images are {images.dtype} {list(images.shape)}, "
-                    "expected at least one image as uint8 [n, height, width, channels]"
-                )
+            self._check_inputs(images, where)
             if labels.dtype != np.int32 or labels.shape != images.shape[:1]:
                 raise DataError(
                     f"{where}: labels are {labels.dtype} {list(labels.shape)}, "
@@ -60,6 +56,21 @@ class Dataset:
             raise DataError(
                 f"{self.source}: {len(self.class_names)} class names, expected one for each of {self.classes} classes"
             )
+
+    def _check_inputs(self, images: np.ndarray, where: str) -> None:
+        if images.dtype != np.uint8 or images.ndim != 4 or len(images) == 0:
+            raise DataError(
+                f"{where}: images are {images.dtype} {list(images.shape)}, "
+                "expected at least one image as uint8 [n, height, width, channels]"
+            )
+
+
+class ArrayDataset(Dataset):
+    """One's own inputs of any dtype and rank [n, ...] in place of images; a net is given them as they are."""
+
+    def _check_inputs(self, images: np.ndarray, where: str) -> None:
+        if images.ndim == 0 or len(images) == 0 or images.dtype.hasobject:
+            raise DataError(f"{where}: inputs are {images.dtype} {list(images.shape)}, expected at least one, [n, ...]")
 
 
 def check_labels(labels: np.ndarray, classes: int, where: str, *, kind: str = "label") -> None:

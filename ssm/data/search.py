@@ -9,6 +9,7 @@ from ssm.data.digits import load_mnist5k
 from ssm.data.download import download
 from ssm.data.errors import DataError, DownloadError, MissingFilesError
 from ssm.data.folder import find_file, find_folder, missing_files, read_folder
+from ssm.data.npz import PREFIX, load_npz
 from ssm.data.prepared import find_prepared, folders, missing_prepared, read_prepared
 from ssm.data.published import PUBLISHED, Published
 
@@ -20,7 +21,7 @@ DEBIAN = {"fashion_mnist": pathlib.Path("/usr/share/datasets/fashion-mnist")}  #
 
 
 def load(name: str, *, data_dir: str | os.PathLike[str] | None = None, preferred: str = "mnist") -> Dataset:
-    """The data set `name`: mnist, fashion_mnist, cifar10, cifar100, mnist5k, tfds:NAME or auto.
+    """The data set `name`: mnist, fashion_mnist, cifar10, cifar100, mnist5k, tfds:NAME, npz:FILE or auto.
 
     A published set is looked for in this order:
 
@@ -79,9 +80,11 @@ def _named(name: str, place: pathlib.Path | None, *, given: bool, seconds: float
         if folder is None:
             raise missing_prepared(name.removeprefix("tfds:"), places)
         return read_prepared(folder, name=name)
+    if name.startswith(PREFIX):
+        return load_npz(pathlib.Path(name.removeprefix(PREFIX)).expanduser())
     if name not in PUBLISHED:
         known = [known for known in NAMES if known != "auto"]
-        raise DataError(f"unknown data set {name!r}, expected one of {', '.join(known)}, tfds:NAME or auto")
+        raise DataError(f"unknown data set {name!r}, expected one of {', '.join(known)}, tfds:NAME, npz:FILE or auto")
     spec = PUBLISHED[name]
     dataset, looked = _at_hand(spec, place, given=given)
     return dataset or _downloaded(spec, looked, seconds)
