@@ -15,7 +15,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,7 +45,7 @@ class Bad(NamedTuple):
 class Snapshot:
     """What training of a group has come to after some epochs; all lists are in the order of `members`.
 
-    members: keys of a configuration and a seed (`ssm.runs.folder.member_key`).
+    members: keys of a configuration and a seed (`ssm.runs.names.member_key`).
     arrays: by path in the state, [members, ...]; scores, optimiser, averages of batch statistics.
     frozen: SHA-256 of each member's frozen arrays, which are not stored.
     plateaus: each one's state of the plateau schedule.
@@ -73,6 +73,10 @@ class Snapshot:
             bad={place: self.bad[row] for place, row in enumerate(rows) if row in self.bad},
             history=[self.history[row] for row in rows],
         )
+
+    def renamed(self, names: Mapping[str, str]) -> "Snapshot":
+        """Return it with other keys for the members that `names` has."""
+        return replace(self, members=tuple(names.get(member, member) for member in self.members))
 
 
 class _OtherVersion(Exception):

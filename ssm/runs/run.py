@@ -29,7 +29,8 @@ from ssm.runs.journal import Journal
 from ssm.runs.saving import Saving, keeper
 from ssm.runs.lock import held
 from ssm.runs.progress import Report, reporter
-from ssm.runs.folder import Run, clear, member_key, open_run, run_name
+from ssm.runs.folder import Run, clear, open_run
+from ssm.runs.names import member_key, run_folder, run_name
 from ssm.training.loop import Member, OnBadSeed, Outcome, Progress, Trainer, as_result, make_trainer, train_members
 
 MATMUL_PRECISION = "highest"  # float32 must mean float32: by default a GPU's products would be TF32
@@ -158,7 +159,7 @@ def run_seeds(
             trainer, group = ready(config, dataset, max(len(members), 1), group=group, loop=loop, form=form)
             run = dataclasses.replace(run, weights=count_weights_of(trainer, dataset))
             with watched(GRACE) as interrupts:
-                train_groups(trainer, members, {folder.name: run}, folder, group, where["data"], conduct, interrupts)
+                train_groups(trainer, members, {run.name: run}, folder, group, where["data"], conduct, interrupts)
                 _await_others(run, missing, conduct.hosts, interrupts)
             if conduct.hosts.number == 0:
                 checkpoint.remove_finished(folder / checkpoint.FOLDER, finished_keys([run]))
@@ -168,25 +169,24 @@ def run_seeds(
 def described_run(config: Config, environment: Mapping[str, Any], dataset: Dataset, out: Path) -> Run:
     """Return the run of a configuration under `out`, whose folder need not be there."""
     settings = plain(config.as_dict())
-    folder = Path(out) / run_name(settings)
-    return Run(folder=folder, config=settings, environment=environment, source=dataset.source, weights=None)
+    return Run(folder=run_folder(out, settings), config=settings, environment=environment, source=dataset.source, weights=None)
 
 
 def take_up(run: Run, seeds: Sequence[int], conduct: Conduct) -> list[int]:
     """Open a run's folder, which the caller holds, and return the seeds that it lacks; raises as `run_seeds` does."""
     if conduct.fresh:
         clear(run.folder)
-    open_run(run.folder.parent, config=run.config, environment=run.environment, source=run.source)
+    where = run.folder
+    open_run(where.parent, config=run.config, environment=run.environment, source=run.source, folder=where)
     run.add_parts()
     check_data(run, run.environment["data"])
     checkpoint.remove_finished(run.folder / checkpoint.FOLDER, finished_keys([run]))
-    finished = set(run.finished_seeds())
-    return [seed for seed in dict.fromkeys(seeds) if seed not in finished]
+    return run.missing_seeds(seeds)
 
 
 def finished_keys(runs: Iterable[Run]) -> list[str]:
-    """Return the keys of all finished seeds of some runs."""
-    return [member_key(run.config, seed) for run in runs for seed in run.finished_seeds()]
+    """Return the keys of all finished seeds of some runs, those of older checkpoints too."""
+    return [key for run in runs for seed in run.finished_seeds() for key in run.member_keys(seed)]
 
 
 def ready(
@@ -232,14 +232,16 @@ def train_groups(
 ) -> None:
     """Train members in groups, from their checkpoints if there are any, and add each group to its runs as it ends.
 
-    `runs` are the members' by folder name; checkpoints (of data with the fingerprint `identity`) and the journal are
+    `runs` are the members' by `run_name`; checkpoints (of data with the fingerprint `identity`) and the journal are
     kept in `folder`, which the caller holds.  Raises as `run_seeds` does.
     """
     if not members:
         return
     journal = Journal(folder, conduct.tell, conduct.hosts.number)
     store = folder / checkpoint.FOLDER
-    groups = resumed_groups(members, checkpoint.newest(store, identity, conduct.tell), group)
+    former = {old: new for run in runs.values() for _, seed in members for new, old in [run.member_keys(seed)]}
+    snapshots = [one.renamed(former) for one in checkpoint.newest(store, identity, conduct.tell)]
+    groups = resumed_groups(members, snapshots, group)
     with jax.default_matmul_precision(MATMUL_PRECISION):
         conduct.tell(remark(first_batch(trainer, members[0][1]), trainer.config))
     epochs = trainer.config.epochs

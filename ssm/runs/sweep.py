@@ -19,7 +19,8 @@ from ssm.training.epoch import SeedLoop
 from ssm.errors import UserError
 from ssm.runs.signals import Interrupted, watched
 from ssm.runs.lock import held
-from ssm.runs.folder import Run, read_summary, run_name
+from ssm.runs.folder import Run, read_summary
+from ssm.runs.names import run_folder
 from ssm.runs.run import (
     GRACE,
     Conduct,
@@ -83,7 +84,7 @@ def run_together(
         for config in configs:
             run = described_run(config, where, dataset, out)
             stack.enter_context(held(run.folder))
-            runs[run.folder.name] = run
+            runs[run.name] = run
             members += [(config, seed) for seed in take_up(run, seeds, conduct)]
         checkpoint.remove_finished(folder / checkpoint.FOLDER, finished_keys(runs.values()))
         if not members:
@@ -108,7 +109,7 @@ def records(
     """
     rows: list[dict[str, Any]] = []
     for point, config in zip(points, configs, strict=True):
-        folder = out / run_name(config.as_dict())
+        folder = run_folder(out, config.as_dict())
         if not (folder / "summary.json").exists():
             continue
         summary = read_summary(folder)

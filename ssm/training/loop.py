@@ -17,7 +17,7 @@ from ssm.plateau import PlateauRule, PlateauState
 from ssm.recipes import build
 from ssm.recipes.config import Config
 from ssm.runs.checkpoint import Bad, Snapshot
-from ssm.runs.folder import member_key, run_name
+from ssm.runs.names import member_key, run_name
 from ssm.supermask import Supermask
 from ssm.training import gauge, metrics
 from ssm.training.devices import seed_loop
