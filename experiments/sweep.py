@@ -91,8 +91,9 @@ def main(sweep: Sweep) -> None:
         raise UserError("--distributed and --dry-run are train.py's; a sweep is shared by --submit=slurm.")
     seeds, points = parse_seeds(sweep.seeds), points_of(sweep)
     prepare(sweep)
-    from ssm.runs.folder import config_hash
+    from ssm.recipes.presets import named_settings
     from ssm.runs.job import recipe_job
+    from ssm.runs.names import config_hash
     from ssm.runs.run import run_jobs
     from ssm.runs.sweep import programs
 
@@ -104,7 +105,7 @@ def main(sweep: Sweep) -> None:
         datasets[options.model, options.dataset] = datasets[config.dataset] = dataset
         configs.append(config)
     parts = programs(configs)
-    folder = sweep.out / f"sweep-{config_hash({'points': [config.as_dict() for config in configs]})}"
+    folder = sweep.out / f"sweep-{config_hash({'points': [named_settings(config.as_dict()) for config in configs]})}"
     print(f"sweep: {len(points)} points x {len(seeds)} seeds in {len(parts)} program(s), {folder}", flush=True)
     if sweep.submit != "no":
         submit(sweep, folder, len(parts))

@@ -10,6 +10,24 @@ from typing import Any, NamedTuple
 
 from ssm.errors import UserError
 
+# What a run did before there was the option: its neutral value, which is no part of a run's name (`named_settings`).
+# A field that is added to Config gets a line here, and no run gets another name.  A value here never changes: another
+# default is a line in a recipe below.
+NEUTRAL: Mapping[str, Any] = {
+    "schedule": "exponential",
+    "patience": 15,  # row 13
+    "plateau_factor": 0.2,
+    "cooldown": 0,
+    "min_delta": 1e-4,
+    "reductions": 0,
+    "passes": 1,
+    "augment": "none",
+    "width": 1.0,
+    "projections": 1,
+    "batch_norm": "none",  # nets without; a ResNet has always said which kind it has
+    "stem_affine": False,
+}
+
 PRESETS = ("default", "paper", "code", "sinn1", "sinn2")
 METHODS = ("signed", "binary", "baseline")
 INITS = ("elus", "he", "xavier", "elu", "paper_formula")
@@ -54,25 +72,14 @@ _RESNETS = tuple(BLOCKS)
 _MASKED = ("signed", "binary")
 
 _COMMON: dict[str, Any] = {
-    "width": 1.0,
-    "projections": 1,
-    "batch_norm": "none",
-    "stem_affine": False,
+    **NEUTRAL,  # unless a change below says otherwise
     "batch_size": 128,
-    "passes": 1,
-    "augment": "none",
     "decay": "decoupled",  # row 1
     "momentum": 0.9,
     "nesterov": True,  # row 2
-    "schedule": "exponential",
     "decay_rate": 0.96,  # row 3
     "decay_epochs": 10,
     "staircase": True,
-    "patience": 15,  # row 13
-    "plateau_factor": 0.2,
-    "cooldown": 0,
-    "min_delta": 1e-4,
-    "reductions": 0,
     "threshold": "absolute:0.01",  # row 4
     "p0": 0.5,
     "score_scale": "xavier",
@@ -161,6 +168,14 @@ def recipe(model: str, method: str, preset: str, dataset: str) -> dict[str, Any]
         if model in change.models and method in change.methods:
             values |= change.values
     return values
+
+
+def named_settings(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a configuration that its run's name is made of: those that are not neutral.
+
+    Two configurations mean the same if these are equal.
+    """
+    return {name: value for name, value in config.items() if name not in NEUTRAL or value != NEUTRAL[name]}
 
 
 def _cifar100(preset: str) -> tuple[Change, ...]:

@@ -19,9 +19,10 @@ from jaxtyping import Int8
 from ssm.errors import UserError
 from ssm.optim import exponential, sgdw
 from ssm.plateau import PlateauRule
-from ssm.runs.folder import Run, member_key, read_summary
+from ssm.runs.folder import Run, read_summary
 from ssm.runs.history import Row, read_history
 from ssm.runs.job import Job
+from ssm.runs.names import member_key
 from ssm.runs.progress import reporter
 from ssm.runs.reader import read_finished
 from ssm.runs.run import RunOptions, plan, run_job
@@ -168,16 +169,16 @@ def train(
         return _in_memory(task, on_device, _on_device(test), order, members, options)
     if "accuracy" not in metrics:
         raise UserError("out=: a run's folder keeps accuracy, so that one of metrics must have this name.")
-    settings = _settings(net, data, epochs, batch_size, passes, optimizer, learning_rate, weight_decay, schedule, loss)
+    settings = _settings(net, epochs, batch_size, passes, optimizer, learning_rate, weight_decay, schedule, loss)
+    settings["about"] = dict(about or {})
     fingerprint = _fingerprint((data, test, order))
-    name = Path(out).name
 
     def member(seed: int) -> Member:
-        return Member(seed=seed, schedule=rates, plateau=rule, key=member_key(settings, seed), run=name)
+        return Member(seed=seed, schedule=rates, plateau=rule, key=member_key(settings, seed))
 
     job = Job(
-        settings=settings | {"about": dict(about or {})},
-        name=name,
+        settings=settings,
+        folder=lambda out: out,
         source="arrays in memory",
         about={
             "data": fingerprint,
@@ -189,7 +190,7 @@ def train(
         make_data=lambda: (on_device, _on_device(test), order),
         member=member,
     )
-    run = run_job(job, numbers, out=Path(out).parent, options=options)
+    run = run_job(job, numbers, out=Path(out), options=options)
     return _from_folder(run, numbers)
 
 
@@ -295,7 +296,7 @@ def _from_folder(run: Run, seeds: Sequence[int]) -> Result:
 
 
 def _settings(
-    net: Supermask, data: Any, epochs, batch_size, passes, optimizer, learning_rate, weight_decay, schedule, loss
+    net: Supermask, epochs, batch_size, passes, optimizer, learning_rate, weight_decay, schedule, loss
 ) -> dict[str, Any]:
     return {
         "model": type(net.module).__name__,

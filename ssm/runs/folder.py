@@ -1,6 +1,6 @@
 """One folder a run: its configuration, its environment, every seed's history, and the summary made from them.
 
-    NAME/config.json        the resolved configuration, without seeds and paths: the run's identity
+    NAME/config.json        the whole resolved configuration, without seeds and paths: the run's identity
     NAME/environment.json   [{"environment": ..., "seeds": [...]}]: later seeds may be another machine's
     NAME/history.csv        long format, one row per seed and epoch
     NAME/summary.json       the statistics, and the list of the finished seeds: written last
@@ -13,7 +13,6 @@ Shares are 0..1 in every file; per cent is for printing.
 """
 
 import hashlib
-import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,28 +26,14 @@ import numpy as np
 from ssm.analysis.statistics import interval
 from ssm.errors import UserError
 from ssm.files import plain, read_json, write_json
+from ssm.recipes.presets import NEUTRAL
 from ssm.runs.history import Row, read_history, write_history
 from ssm.runs.lock import HOLDER, LOCK
 from ssm.runs.mask_file import save_masks
+from ssm.runs.names import differences, read_config, run_folder, run_name, understood
 from ssm.runs.value_file import save_values, value_path
 
 PARTS = "parts"
-
-
-def config_hash(config: Mapping[str, Any]) -> str:
-    """Return ten hex digits of the SHA-256 of a configuration's canonical JSON, whatever its keys' order."""
-    canonical = json.dumps(plain(config), sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(canonical.encode()).hexdigest()[:10]
-
-
-def run_name(config: Mapping[str, Any]) -> str:
-    """Return the run's folder name, MODEL-METHOD-INIT-HASH, from a configuration without seeds and paths."""
-    return f"{config['model']}-{config['method']}-{config['init']}-{config_hash(config)}"
-
-
-def member_key(config: Mapping[str, Any], seed: int) -> str:
-    """Return the key of one seed of one configuration, HASH/SEED."""
-    return f"{config_hash(config)}/{seed}"
 
 
 def mask_path(folder: str | os.PathLike[str], seed: int) -> Path:
@@ -73,6 +58,18 @@ class Run:
     def finished_seeds(self) -> list[int]:
         """Return the seeds that need not be run again, ascending: with a result, or failed."""
         return _finished(self.summary())
+
+    def missing_seeds(self, seeds: Sequence[int]) -> list[int]:
+        """Return those of the seeds that the run lacks, each once.
+
+        Raises:
+            UserError: if there are some, and the run is a published one, to which none can be added.
+        """
+        finished = set(self.finished_seeds())
+        missing = [seed for seed in dict.fromkeys(seeds) if seed not in finished]
+        if missing:
+            self._check_whole()
+        return missing
 
     def add_seeds(
         self,
@@ -107,6 +104,7 @@ class Run:
         self.folder.mkdir(parents=True, exist_ok=True)  # it may have been removed under a long run
         with _locked(self.folder):
             _check_config(self.folder / "config.json", self.config)
+            self._check_whole()
             before = self.summary()
             known = set(_finished(before))
             new = {int(final["seed"]): final for final in finals if int(final["seed"]) not in known}
@@ -162,7 +160,18 @@ class Run:
 
     def _history(self) -> list[Row]:
         path = self.folder / "history.csv"
-        return read_history(path) if self.finished_seeds() or path.exists() else []
+        needed = self.finished_seeds() and not self._published()
+        return read_history(path) if needed or path.exists() else []
+
+    def _published(self) -> bool:
+        """Say whether the folder has the curve over the seeds that experiments/publish.py leaves of their histories."""
+        return (self.folder / "curve.csv").exists() and not (self.folder / "history.csv").exists()
+
+    def _check_whole(self) -> None:
+        if self._published():
+            raise UserError(
+                f"{self.folder} is a published run, without its history.csv: no seeds can be added; choose another --out"
+            )
 
     def _note_environment(self, seeds: list[int]) -> None:
         path = self.folder / "environment.json"
@@ -226,19 +235,21 @@ def open_run(
     environment: Mapping[str, Any],
     source: str = "",
     weights: int | None = None,
+    folder: Path | None = None,
 ) -> Run:
-    """Make or reopen a run's folder under `root`, named by `run_name`, and drop what a crash left half done.
+    """Make or reopen a run's folder under `root` (`run_folder`), and drop what a crash left half done.
 
     config: the resolved configuration without seeds and paths; its model, method, init, preset, dataset and
         epochs go into the summary.
     environment: versions, device, precision, git commit.
     source: where the data came from.
     weights: how many the model has.
+    folder: the run's own, if it is known already.
 
     Raises:
         UserError: if the folder cannot be written, holds another configuration, or is damaged.
     """
-    folder = Path(root) / run_name(config)
+    folder = folder or run_folder(root, config)
     run = Run(folder=folder, config=plain(config), environment=environment, source=source, weights=weights)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -279,13 +290,11 @@ def _check_config(path: Path, config: Mapping[str, Any]) -> None:
     if not path.exists():
         write_json(path, config)
         return
-    found = read_json(path)
-    if found != config:
-        keys = sorted(set(found) | set(config)) if isinstance(found, dict) else []
-        other = [key for key in keys if key not in found or key not in config or found[key] != config[key]]
+    found = understood(read_config(path), {*config, *NEUTRAL}, path.parent.name)
+    if other := differences(found, config):
         raise UserError(
-            f"{path} holds another configuration ({', '.join(other) or 'not a mapping'} differ): "
-            "move that folder away, or choose another --out"
+            f"{path} holds another configuration ({', '.join(other)} differ): move that folder away, or choose another "
+            "--out"
         )
 
 

@@ -11,6 +11,7 @@ from ssm.recipes import build
 from ssm.recipes.config import Config
 from ssm.training.epoch import make_program
 from ssm.errors import UserError
+from ssm.runs.names import understood
 from ssm.runs.reader import FinishedRun
 from ssm.training.loop import beginning
 
@@ -40,14 +41,17 @@ def initial_masks(
 
 
 def config_of(run: FinishedRun) -> Config:
-    """Return a finished run's configuration, with usual values for options that it is older than.
+    """Return a finished run's configuration, with the neutral values of options that it is older than.
 
     Raises:
         UserError: if it is not one that can be run.
     """
     known = {field.name for field in dataclasses.fields(Config)}
-    if strange := sorted(set(run.config) - known):
-        raise UserError(f"{run.folder / 'config.json'} has options that this version does not know: {strange}")
+    if strange := sorted(set(understood(run.config, known, run.name)) - known):
+        raise UserError(
+            f"{run.folder / 'config.json'} has options that this version does not know: {', '.join(strange)}; use the "
+            "version that made the run"
+        )
     try:
         return Config(**{name: run.setting(name) for name in known})
     except (TypeError, ValueError) as error:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 from ssm.data import Dataset
@@ -10,7 +11,7 @@ from ssm.ops.convolution import Form
 from ssm.recipes import build
 from ssm.recipes.config import Config
 from ssm.runs.estimate import Memory, memory_needed
-from ssm.runs.folder import member_key, run_name
+from ssm.runs.names import member_key, run_folder
 from ssm.training.loop import Member
 from ssm.training.task import Task
 
@@ -19,7 +20,8 @@ from ssm.training.task import Task
 class Job:
     """One point of a run or a sweep: everything that decides its seeds' results, and what is recorded of it.
 
-    settings: the run's identity, plain JSON values.  name: of its folder.  source: where the data comes from.
+    settings: the run's identity, plain JSON values.  folder: of the run, below that of all runs.  source: where the
+    data comes from.
     about: what is recorded beside versions and devices; `data` is the data's fingerprint.
     make_task, make_data: the task, and (train, test, order) on the devices; called only if a seed is to be trained.
     member: seed -> Member.
@@ -28,7 +30,7 @@ class Job:
     """
 
     settings: Mapping[str, Any]
-    name: str
+    folder: Callable[[Path], Path]
     source: str
     about: Mapping[str, Any]
     make_task: Callable[[], Task]
@@ -49,14 +51,13 @@ def recipe_job(config: Config, dataset: Dataset, form: Form = "auto") -> Job:
     shape = dataset.train_images.shape[1:]
     make_task = partial(build.make_task, config, image_shape=shape, classes=dataset.classes, form=form)
     data_bytes = dataset.train_images.nbytes + dataset.test_images.nbytes
-    name = run_name(settings)
 
     def member(seed: int) -> Member:
-        return build.member(config, seed, key=member_key(settings, seed), run=name)
+        return build.member(config, seed, key=member_key(settings, seed))
 
     return Job(
         settings=settings,
-        name=name,
+        folder=lambda out: run_folder(out, settings),
         source=dataset.source,
         about={
             "precision": config.precision,

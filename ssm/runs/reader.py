@@ -11,11 +11,11 @@ import numpy as np
 from jaxtyping import Int8
 
 from ssm.errors import UserError
-from ssm.files import read_json
 from ssm.runs.history import Row, curve, read_history
 from ssm.runs.mask_file import load_masks
-from ssm.recipes.presets import recipe
+from ssm.recipes.presets import BLOCKS, NEUTRAL, recipe
 from ssm.runs.folder import mask_path, read_summary
+from ssm.runs.names import read_config, run_name
 
 _NAMED = ("model", "method", "init", "preset", "dataset", "epochs")
 """What a summary says of the configuration, for a folder without one."""
@@ -52,7 +52,9 @@ class FinishedRun:
         return bool(self.mask_seeds)
 
     def setting(self, name: str) -> Any:
-        """Return a value of the configuration; where a run is older than the option, the one of its preset.
+        """Return a value of the configuration; if the run is older than the option, the neutral one.
+
+        For a folder without a configuration it is the preset's.
 
         Raises:
             UserError: for a name that neither the configuration nor the preset knows.
@@ -61,6 +63,8 @@ class FinishedRun:
             return self.config[name]
         if name in _NAMED:
             return self.summary[name]
+        if self.config and name in NEUTRAL and not (name == "batch_norm" and self.setting("model") in BLOCKS):
+            return NEUTRAL[name]
         model, method, preset, dataset = (self.setting(key) for key in ("model", "method", "preset", "dataset"))
         usual = recipe(model, method, preset, dataset)
         if name not in usual:
@@ -114,11 +118,12 @@ def read_finished(folder: str | os.PathLike[str]) -> FinishedRun:
     folder = Path(folder)
     if not (folder / "summary.json").exists():
         raise UserError(f"{folder} holds no run with finished seeds: no summary.json in it")
-    return FinishedRun(folder, _config(folder / "config.json"), read_summary(folder))
+    path = folder / "config.json"
+    return FinishedRun(folder, read_config(path) if path.exists() else {}, read_summary(folder))
 
 
 def find_finished(folders: Sequence[str | os.PathLike[str]]) -> list[FinishedRun]:
-    """Return the runs in folders that are runs or hold some one level down; of two with one name, the larger.
+    """Return the runs in folders that are runs or hold some one level down; of two of one configuration, the larger.
 
     Of two as large it is the one with more masks: a run's own folder rather than what was published of it.
     A folder inside one of these that has no finished seed yet is passed over.
@@ -136,8 +141,9 @@ def find_finished(folders: Sequence[str | os.PathLike[str]]) -> list[FinishedRun
         if not found:
             raise UserError(f"{folder} holds no run with finished seeds: no summary.json in it, or one folder down")
         for run in map(read_finished, found):
-            if run.name not in runs or _size(run) > _size(runs[run.name]):
-                runs[run.name] = run
+            name = _name(run)
+            if name not in runs or _size(run) > _size(runs[name]):
+                runs[name] = run
     return list(runs.values())
 
 
@@ -145,11 +151,12 @@ def _size(run: FinishedRun) -> tuple[int, int]:
     return len(run.seeds), len(run.mask_seeds)
 
 
-def _config(path: Path) -> dict[str, Any]:
-    config = read_json(path) if path.exists() else {}
-    if not isinstance(config, dict):
-        raise UserError(f"{path} is damaged: not a configuration")
-    return config
+def _name(run: FinishedRun) -> str:
+    """Return what a run's configuration is called now, whichever version named the folder."""
+    try:
+        return run_name(run.config)
+    except KeyError:  # no configuration, or not all of it
+        return run.name
 
 
 def _read_curve(path: Path) -> list[Row]:

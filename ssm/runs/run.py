@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import jax
 
@@ -14,10 +15,11 @@ from ssm.files import plain, read_json
 from ssm.ops.matmul import PRECISION
 from ssm.runs import checkpoint
 from ssm.runs.estimate import count_masked, fitting_group
-from ssm.runs.folder import Run, clear, member_key, open_run
+from ssm.runs.folder import Run, clear, open_run
 from ssm.runs.job import Job
 from ssm.runs.journal import Journal
 from ssm.runs.lock import held
+from ssm.runs.names import member_key
 from ssm.runs.processes import Hosts, agreed
 from ssm.runs.progress import Report, reporter
 from ssm.runs.saving import Saving, keeper
@@ -126,8 +128,8 @@ def run_jobs(
                 shutil.rmtree(folder / checkpoint.FOLDER, ignore_errors=True)
             for left in folder.rglob(".*.tmp") if folder != runs[0].folder else ():
                 left.unlink(missing_ok=True)
-            finished = [_opened(run, options) for run in runs]
-            missing = [number for number, (place, seed) in enumerate(pairs) if seed not in finished[place]]
+            lacking = [_opened(run, seeds, options) for run in runs]
+            missing = [number for number, (place, seed) in enumerate(pairs) if seed in lacking[place]]
             checkpoint.remove_finished(folder / checkpoint.FOLDER, finished_keys(runs))
             if missing:
                 Journal(folder, options.log)("opened")
@@ -137,12 +139,15 @@ def run_jobs(
         missing = [pairs[number] for number in agreed(options.hosts, opened, identity)]
         if not missing:
             return runs
-        members = [jobs[place].member(seed) for place, seed in _share(options.hosts, missing)]
+        members = [
+            replace(jobs[place].member(seed), run=runs[place].folder.name)
+            for place, seed in _share(options.hosts, missing)
+        ]
         group, devices = fitting_plan(jobs[0], max(len(members), 1), options, together=folder != runs[0].folder)
         trainer = ready(jobs[0], devices=devices, loop=loop)
         weights = count_masked(trainer.task.net(trainer.task.numbers), trainer.task.example)
         runs = [replace(run, weights=weights) for run in runs]
-        by_name = {job.name: run for job, run in zip(jobs, runs, strict=True)}
+        by_name = {run.folder.name: run for run in runs}
         with watched(GRACE) as interrupts:
             train_groups(trainer, members, by_name, folder, group, jobs[0], options, interrupts)
             _await_others(runs, jobs, missing, options.hosts, interrupts)
@@ -161,27 +166,38 @@ def _share(hosts: Hosts, missing: Sequence[tuple[int, int]]) -> list[tuple[int, 
 def _described(job: Job, out: Path, loop: SeedLoop) -> Run:
     """Return the run of a job under `out`, whose folder need not exist."""
     where = environment(**job.about, seed_loop=loop, matmul_precision=PRECISION)
-    return Run(folder=Path(out) / job.name, config=plain(job.settings), environment=where, source=job.source, weights=None)
+    return Run(folder=job.folder(Path(out)), config=plain(job.settings), environment=where, source=job.source, weights=None)
 
 
-def _opened(run: Run, options: RunOptions) -> set[int]:
-    """Open a run's folder, which the caller holds, and return the seeds that are finished."""
+def _opened(run: Run, seeds: Sequence[int], options: RunOptions) -> list[int]:
+    """Open a run's folder, which the caller holds, and return the seeds that it lacks."""
     if options.fresh:
         clear(run.folder)
-    open_run(run.folder.parent, config=run.config, environment=run.environment, source=run.source)
+    where = run.folder
+    open_run(where.parent, config=run.config, environment=run.environment, source=run.source, folder=where)
     run.add_parts()
-    check_data(run, run.environment["data"])
+    check_data(run, run.environment)
     checkpoint.remove_finished(run.folder / checkpoint.FOLDER, finished_keys([run]))
-    return set(run.finished_seeds())
+    return run.missing_seeds(seeds)
 
 
-def check_data(run: Run, fingerprint: str) -> None:
-    """Raise UserError if the run's seeds were trained on other data of the same name, the user's own files, say."""
-    for entry in read_json(run.folder / "environment.json"):
-        if entry["environment"].get("data", fingerprint) != fingerprint:
+def check_data(run: Run, environment: Mapping[str, Any]) -> None:
+    """Raise UserError if the run's seeds were trained on other data of the same name, or by another program of it.
+
+    The program of a net of one's own is compared under one version of JAX, as its hash depends on it.
+    """
+    path = run.folder / "environment.json"
+    for entry in read_json(path) if path.exists() else []:
+        before = entry["environment"]
+        if before.get("data", environment["data"]) != environment["data"]:
             source = (run.summary() or {}).get("source")
             raise UserError(
                 f"{run.folder} holds seeds trained on other data of the same name ({source}); choose another --out"
+            )
+        programs = {one.get("program") for one in (before, environment)}
+        if before.get("jax") == environment.get("jax") and len(programs) > 1:
+            raise UserError(
+                f"{run.folder} holds seeds of another net, learner, loss or optimiser than this: choose another out="
             )
 
 
@@ -223,7 +239,7 @@ def train_groups(
 ) -> None:
     """Train members in groups, from their checkpoints if there are any, and add each group to its runs as it ends.
 
-    `runs` are the members' by name; checkpoints (of the data of `job`) and the journal are kept in `folder`, which the
+    `runs` are the members' by folder name; checkpoints (of the data of `job`) and the journal are kept in `folder`, which the
     caller holds.  Raises as `run_jobs` does.
     """
     if not members:

@@ -11,7 +11,8 @@ from ssm import thresholds
 from ssm.analysis.statistics import interval
 from ssm.errors import UserError
 from ssm.recipes.config import Config
-from ssm.runs.folder import read_summary, run_name
+from ssm.runs.folder import read_summary
+from ssm.runs.names import run_folder
 
 TRACED = ("learning_rate", "weight_decay", "schedule", "decay_rate", "decay_steps", "staircase")
 TRACED += ("patience", "plateau_factor", "cooldown", "min_delta")
@@ -47,7 +48,7 @@ def records(
     """
     rows: list[dict[str, Any]] = []
     for point, config in zip(points, configs, strict=True):
-        folder = out / run_name(config.as_dict())
+        folder = run_folder(out, config.as_dict())
         if not (folder / "summary.json").exists():
             continue
         summary = read_summary(folder)

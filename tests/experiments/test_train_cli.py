@@ -14,9 +14,10 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from ssm.runs.folder import config_hash, read_summary
+from ssm.runs.folder import read_summary
 from ssm.runs.history import read_history
 from ssm.runs.mask_file import load_masks
+from ssm.runs.names import config_hash
 
 ROOT = Path(__file__).resolve().parents[2]
 TRAIN, TEST = 320, 100

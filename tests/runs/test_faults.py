@@ -13,7 +13,7 @@ import pytest
 from ssm.errors import UserError
 from ssm.runs.saving import Saving
 from ssm.runs.lock import held
-from ssm.runs.folder import run_name
+from ssm.runs.names import run_name
 from ssm.runs.run import Conduct, run_seeds
 from tests.runs.test_resume import Crash, config, content, crashing
 

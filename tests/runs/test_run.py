@@ -15,7 +15,8 @@ from ssm.runs.estimate import memory_needed
 from ssm.training.first_batch import FirstBatch
 from ssm.runs.history import read_history
 from ssm.runs.mask_file import load_masks
-from ssm.runs.folder import mask_path, run_name
+from ssm.runs.folder import mask_path
+from ssm.runs.names import run_name
 from ssm.runs.run import Conduct, fitting_plan, plan, run_seeds
 from ssm.training.loop import Outcome, Progress
 

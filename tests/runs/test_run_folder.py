@@ -17,7 +17,7 @@ from ssm.errors import UserError
 from ssm.runs.history import curve, read_history, write_history
 from ssm.runs.lock import held
 from ssm.runs.mask_file import load_masks, save_masks
-from ssm.runs.folder import clear, config_hash, mask_path, open_run, read_summary, run_name
+from ssm.runs.folder import clear, mask_path, open_run, read_summary
 from ssm.runs.value_file import load_values, value_path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -69,14 +69,6 @@ def add(run, *seeds):
         finals=[final(seed) for seed in seeds],
         masks={seed: masks(seed) for seed in seeds},
     )
-
-
-def test_hash_is_known_and_blind_to_the_order_of_keys():
-    # printf '{"a":1,"b":[0.5,"x"]}' | sha256sum
-    assert config_hash({"b": (np.float64(0.5), "x"), "a": 1}) == "d9dda6d0c6"
-    assert config_hash({"a": 1, "b": [0.5, "x"]}) == "d9dda6d0c6"
-    assert config_hash({"a": 2, "b": [0.5, "x"]}) != "d9dda6d0c6"
-    assert run_name(CONFIG) == f"fcn-signed-elus-{config_hash(CONFIG)}"
 
 
 def test_a_run_has_its_files(tmp_path):

@@ -7,13 +7,14 @@ from typing import Any
 from ssm.data.published import STAND_INS
 from ssm.errors import UserError
 from ssm.files import read_json
+from ssm.recipes.presets import NEUTRAL
 
 Record = dict[str, Any]
 
 # Our names for what the paper's rows call otherwise.
 METHODS = {"signed": "signed_supermask", "binary": "binary_supermask"}
 SHORT = {long: short for short, long in METHODS.items()}
-_USUAL: Record = {"width": 1.0, "batch_norm": "none", "projections": 1, "score_scale": "xavier"}
+_USUAL: Record = {name: NEUTRAL[name] for name in ("width", "batch_norm", "projections")} | {"score_scale": "xavier"}
 SETTINGS = (*_USUAL, "weight_distribution")
 """What decides which of the paper's rows a run is about, beside model, method, init and data set."""
 # Recipes of their own, for which the paper prints no row.
