@@ -123,8 +123,8 @@ class Options:
     """Seeds trained and saved together: all, or on a CPU five per core.  The numbers don't depend on it."""
     seed_loop: Annotated[Literal["map", "vmap"] | None, _choice("map", "vmap", hint="(default: by backend)")] = None
     """How a device runs its seeds: one after another (on a CPU), or vectorised."""
-    convolutions: Literal["auto", "xla", "columns", "winograd"] = "auto"
-    """Form of 3 x 3 convolutions: the fastest measured, XLA's own, patches times kernel, or Winograd's."""
+    convolutions: Literal["auto", "xla", "im2col", "winograd"] = "auto"
+    """Form of 3 x 3 convolutions: the fastest measured, XLA's own, patches times kernel (im2col), or Winograd's."""
     checkpoint_every: Annotated[
         int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(default: by time alone)")
     ] = None

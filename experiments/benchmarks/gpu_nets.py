@@ -39,7 +39,7 @@ TENTH = (39 * 128, 1000)  # images: 39 of 391 steps, and 4 of 40 batches of the 
 TINY = (64, 32)  # as many as the tests' files hold: training is then compiled already
 
 # Bytes for each byte of the largest layer's input: what the form makes of it, and of its gradient.
-WORKSPACE: dict[Form, int] = {"auto": 27, "xla": 4, "winograd": 16, "columns": 27}
+WORKSPACE: dict[Form, int] = {"auto": 27, "xla": 4, "winograd": 16, "im2col": 27}
 KEPT = 3  # copies of a layer's input and output that live until the gradient: themselves, cotangents, and a spare
 STATE = 31  # bytes per weight, as in ssm.runs.estimate
 USABLE = 0.8  # of the device's memory
@@ -64,9 +64,9 @@ WAYS: tuple[Way | str, ...] = (
     Way("float32", "vmap", "winograd"),
     "bfloat16",
     "TF32",
-    Way("float32", "vmap", "columns"),
+    Way("float32", "vmap", "im2col"),
     Way("bfloat16", "map", "xla"),
-    Way("bfloat16", "vmap", "columns"),
+    Way("bfloat16", "vmap", "im2col"),
     Way("bfloat16", "vmap", "xla"),
     Way("float32", "map", "winograd"),
 )

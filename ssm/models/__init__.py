@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ssm.models.names import MODELS as MODELS
     from ssm.models.names import RESNETS as RESNETS
     from ssm.models.resnet import ResNet as ResNet
-    from ssm.ops.pooling import elu as elu
+    from ssm.ops.activations import elu as elu
     from ssm.ops.pooling import max_pool as max_pool
     from ssm.ops.pooling import smooth_pool as smooth_pool
     from ssm.trees import count_weights as count_weights
@@ -25,7 +25,7 @@ _HOMES = {
     "RESNETS": "ssm.models.names",
     "ResNet": "ssm.models.resnet",
     "count_weights": "ssm.trees",
-    "elu": "ssm.ops.pooling",
+    "elu": "ssm.ops.activations",
     "max_pool": "ssm.ops.pooling",
     "smooth_pool": "ssm.ops.pooling",
 }

@@ -7,7 +7,8 @@ from jax import Array
 from jaxtyping import Bool, Float
 
 from ssm.models.net import Net
-from ssm.ops.pooling import ELU, POOL_ELU, Then, conv_general_dilated, elu
+from ssm.ops.activations import elu
+from ssm.ops.epilogue import ELU, POOL_ELU, Epilogue, conv_general_dilated
 
 
 class FCN(Net):
@@ -36,7 +37,7 @@ class ConvNet(Net):
     Input [batch, height, width, channels]; output logits [batch, classes].  No biases; ELU after every layer but the
     last.  Layers in order: Conv_0, Conv_1 (the first pair), ..., then Dense_0, Dense_1, Dense_2.  `width` multiplies
     the channels of the `pairs` and the `hidden` sizes; `train` and `present` are there for other nets' sake.
-    `conv_general_dilated` takes what JAX's does, and what follows the convolution as `then`.
+    `conv_general_dilated` takes what JAX's does, and an `epilogue`, which it applies to its output.
     Source: the paper's table of architectures.
     """
 
@@ -59,11 +60,11 @@ class ConvNet(Net):
             x = elu(self.dense(self.scaled(size))(x))
         return self.dense(self.classes)(x)
 
-    def _conv(self, size: int, then: Then) -> nn.Conv:
+    def _conv(self, size: int, epilogue: Epilogue) -> nn.Conv:
         return nn.Conv(
             size,
             (3, 3),
             use_bias=False,
             kernel_init=self.kernel_init,
-            conv_general_dilated=partial(self.conv_general_dilated or conv_general_dilated, then=then),
+            conv_general_dilated=partial(self.conv_general_dilated or conv_general_dilated, epilogue=epilogue),
         )

@@ -13,7 +13,8 @@ from jaxtyping import Bool, Float
 from ssm.errors import UserError
 from ssm.models.graph import EPSILON, FILTERS
 from ssm.models.net import Net
-from ssm.ops.pooling import elu, smooth_pool
+from ssm.ops.activations import elu
+from ssm.ops.pooling import smooth_pool
 
 MOMENTUM = 0.99  # as EPSILON Keras' default, which the authors' program keeps
 

@@ -204,8 +204,8 @@ def test_a_part_has_no_time_once_the_clock_has_run_out(modules, tmp_path):
 def test_seeds_are_as_many_as_the_memory_holds(modules, tmp_path, model):
     bench, nets = make_bench(modules, tmp_path), modules.nets
     config = nets.settings(bench, model, 50_000)
-    needs = {form: nets.seed_bytes(config, form) for form in ("xla", "winograd", "columns")}
-    assert 1e8 < needs["xla"] < needs["winograd"] < needs["columns"] < 3e9
+    needs = {form: nets.seed_bytes(config, form) for form in ("xla", "winograd", "im2col")}
+    assert 1e8 < needs["xla"] < needs["winograd"] < needs["im2col"] < 3e9
     way = nets.Way("float32", "vmap", "xla")
     assert nets.most_seeds(bench, config, way, 50) == 50  # a device that doesn't say
     bench.memory = 3.5 * needs["xla"] / nets.USABLE

@@ -27,9 +27,9 @@ SLOW += (
     "conv8-baseline",
 )  # as the smaller ones
 SLOW += ("resnet20-baseline-auto", "resnet20-masked-auto")  # beside their plain form
-# On a CPU, `auto` is `columns` in the first layer and `winograd` in the others.
+# On a CPU, `auto` is `im2col` in the first layer and `winograd` in the others.
 OTHERS = {
-    "conv2-masked": ("columns", "plain"),
+    "conv2-masked": ("im2col", "plain"),
     "conv2-baseline": ("winograd",),
     "resnet20-masked": ("plain",),
     "resnet20-baseline": ("plain",),

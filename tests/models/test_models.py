@@ -10,7 +10,7 @@ from flax import linen as nn
 from ssm.errors import UserError
 from ssm.models import FCN, MODELS, RESNETS, ConvNet, ResNet, count_weights, elu, max_pool, smooth_pool
 from ssm.models.resnet import FrozenNorm
-from ssm.ops.pooling import NOTHING
+from ssm.ops.epilogue import IDENTITY
 
 IMAGES = jax.random.normal(jax.random.key(1), (6, 8, 8, 3))
 
@@ -79,9 +79,9 @@ def test_width_multiplies_all_but_the_classes():
 def test_the_given_convolution_and_product_are_used_everywhere(name, convolutions, products):
     calls = []
 
-    def convolve(*args, then=NOTHING, **kwargs):
+    def convolve(*args, epilogue=IDENTITY, **kwargs):
         calls.append("convolution")
-        return then.function(jax.lax.conv_general_dilated(*args, **kwargs))
+        return epilogue.function(jax.lax.conv_general_dilated(*args, **kwargs))
 
     def multiply(*args, **kwargs):
         calls.append("product")
