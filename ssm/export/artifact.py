@@ -16,7 +16,8 @@ from jaxtyping import Float32, Int8
 
 from ssm.errors import UserError
 from ssm.files import save
-from ssm.models.graph import EPSILON, Architecture, graph, norms
+from ssm.models.description import EPSILON
+from ssm.models.graph import Architecture, graph, norms
 
 if TYPE_CHECKING:
     from flax import linen as nn

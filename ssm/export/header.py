@@ -13,8 +13,8 @@ import numpy as np
 from ssm.errors import UserError
 from ssm.export.artifact import kernel_path
 from ssm.export.coding import Counts
+from ssm.models.description import BLOCKS
 from ssm.models.graph import Architecture, Shape, architecture, graph, kernel_shapes, value_shapes
-from ssm.recipes.presets import BLOCKS
 
 PREPROCESSING = "per_image_standardization"
 PRECISIONS = ("float32", "bfloat16")

@@ -9,15 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ssm.errors import UserError
+from ssm.models.description import BLOCKS
 
 PRESETS = ("default", "paper", "code", "sinn1", "sinn2")
 METHODS = ("signed", "binary", "baseline")
 INITS = ("elus", "he", "xavier", "elu", "paper_formula")
 
 CONV_NETS = ("conv2", "conv4", "conv6", "conv8")
-
-# Residual blocks per stage of the nets with batch normalisation.
-BLOCKS: Mapping[str, int] = {"resnet20": 3, "resnet56": 9, "resnet110": 18}
 
 # What each model can be trained on, its own data set first.
 MODEL_DATA: Mapping[str, tuple[str, ...]] = {

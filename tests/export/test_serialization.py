@@ -186,8 +186,8 @@ BAD = [
     ("architecture/classes", "3", "not those of its architecture: ['Dense_2']"),
     *(("architecture/width", value, "width") for value in ("true", "0", "-1", "1001", '"1"', "null")),
     ("architecture/width", "1" + "0" * 400, "too large a number"),
-    ("architecture/stem_affine", "0", "stem_affine 0"),
-    ("architecture/projections", "2", "projection blocks"),
+    ("architecture/stem_affine", "0", "stem_affine must be true or false"),
+    ("architecture/projections", "2", "leave projections at 1"),
 ]  # fmt: skip
 
 

@@ -189,7 +189,7 @@ def test_layers_sorted_by_name_are_in_order():
 
 def test_impossible_options_say_what_to_do():
     assert all("batch_norm" in MODELS[name]().__dataclass_fields__ for name in RESNETS)
-    with pytest.raises(UserError, match="projections must be in 1 to 3, the blocks of a stage; got 4"):
+    with pytest.raises(UserError, match="projections must be in 1 to 3, the residual blocks of a stage; got 4"):
         shapes(ResNet(projections=4))
     with pytest.raises(UserError, match="unknown batch_norm 'off'; known are frozen, statistics, affine"):
         shapes(ResNet(batch_norm="off"))  # type: ignore[arg-type]
