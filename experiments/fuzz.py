@@ -122,7 +122,8 @@ def _class(message: str, path: Path) -> str:
 
 def inconsistency(artifact: Artifact) -> str | None:
     """Return what does not fit in an artefact that was loaded; None if it is one that could have been saved."""
-    from ssm.export.serialization import from_bytes, to_bytes
+    from ssm.export.loading import load_bytes
+    from ssm.export.serialization import to_bytes
 
     arrays = artifact.to_numpy()
     for name, array in arrays.items():
@@ -136,7 +137,7 @@ def inconsistency(artifact: Artifact) -> str | None:
             return "layers are not those of the architecture"
         if {name: value.shape for name, value in artifact.values.items()} != value_shapes(net):
             return "values are not those of the architecture"
-    again = from_bytes(to_bytes(artifact), most_weights=MOST_WEIGHTS)
+    again = load_bytes(to_bytes(artifact), most_weights=MOST_WEIGHTS)
     same = [again.layers[name].constant == layer.constant for name, layer in artifact.layers.items()]
     same += [np.array_equal(again.to_numpy()[name], array) for name, array in arrays.items()]
     same += [again.values[name].tobytes() == value.tobytes() for name, value in artifact.values.items()]

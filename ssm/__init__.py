@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ssm.errors import UserError as UserError
-    from ssm.export.artifact import load as load
+    from ssm.export.loading import load as load
     from ssm.optim import sgdw as sgdw
     from ssm.supermask import Supermask as Supermask
     from ssm.ternary import binarize as binarize

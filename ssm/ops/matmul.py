@@ -10,6 +10,9 @@ from jax import Array, lax
 
 from ssm.errors import UserError
 
+PRECISION = "highest"
+"""For `jax.default_matmul_precision`: float32 must mean float32, and by default a GPU's products are TF32."""
+
 Round = Callable[[Array], Array]
 """Rounds the operands of products, or returns them as they are."""
 
