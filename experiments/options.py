@@ -24,9 +24,12 @@ class Options:
     is completed, never repeated."""
 
     model: Annotated[str, tyro.conf.arg(metavar="NAME")] = "fcn"
-    """Network: fcn, conv2, conv4, conv6, conv8, resnet20, resnet56 or resnet110."""
+    """Network: fcn, conv2, conv4, conv6, conv8, resnet20, resnet56 or resnet110; or your own Flax module,
+    package.module:Name."""
     method: Literal["signed", "binary", "baseline"] = "signed"
     """Signed Supermask, binary Supermask, or the dense net with trained weights."""
+    learner: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = None
+    """A learner of your own in place of --method: package.module:factory (docs/own-learner.md)."""
     init: Annotated[
         Literal["elus", "he", "xavier", "elu", "paper_formula"] | None,
         _choice("elus", "he", "xavier", "elu", "paper_formula"),
@@ -35,8 +38,8 @@ class Options:
     preset: Literal["default", "paper", "code", "sinn1", "sinn2"] = "default"
     """Recipe: what works best, the paper's, its program's, or its sparser SiNN 1 and 2 (signed; fcn and Conv nets)."""
     dataset: str = "auto"
-    """mnist, fashion_mnist, mnist5k (fcn), cifar10, cifar100 (the others), tfds:NAME; auto takes the model's own set if
-    it can be had within 15 s, else mnist5k for mnist."""
+    """mnist, fashion_mnist, mnist5k (fcn), cifar10, cifar100 (the others), tfds:NAME, or npz:FILE with x_train, y_train,
+    x_test and y_test; auto takes the model's own set if it can be had within 15 s, else mnist5k for mnist."""
     classes: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(default: the data set's)")] = None
     """Outputs of the net: an error unless the data set has as many classes."""
     data_dir: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None
@@ -123,8 +126,8 @@ class Options:
     """Seeds trained and saved together: all, or on a CPU five per core.  The numbers don't depend on it."""
     seed_loop: Annotated[Literal["map", "vmap"] | None, _choice("map", "vmap", hint="(default: by backend)")] = None
     """How a device runs its seeds: one after another (on a CPU), or vectorised."""
-    convolutions: Literal["auto", "xla", "columns", "winograd"] = "auto"
-    """Form of 3 x 3 convolutions: the fastest measured, XLA's own, patches times kernel, or Winograd's."""
+    convolutions: Literal["auto", "xla", "im2col", "winograd"] = "auto"
+    """Form of 3 x 3 convolutions: the fastest measured, XLA's own, patches times kernel (im2col), or Winograd's."""
     checkpoint_every: Annotated[
         int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(default: by time alone)")
     ] = None
@@ -152,8 +155,29 @@ class Options:
     """Print the resolved configuration, counts, memory and time, and stop."""
 
 
-ELSEWHERE = {"model", "method", "preset", "dataset", "classes", "data_dir", "seeds", "out", "group", "seed_loop"}
-ELSEWHERE |= {"convolutions", "checkpoint_every", "checkpoint_minutes", "fresh", "on_bad_seed", "log", "deterministic"}
+ELSEWHERE = {
+    "model",
+    "method",
+    "learner",
+    "preset",
+    "dataset",
+    "classes",
+    "data_dir",
+    "seeds",
+    "out",
+    "group",
+    "seed_loop",
+}
+ELSEWHERE |= {
+    "seed_loop",
+    "convolutions",
+    "checkpoint_every",
+    "checkpoint_minutes",
+    "fresh",
+    "on_bad_seed",
+    "log",
+    "deterministic",
+}
 ELSEWHERE |= {"distributed", "coordinator", "processes", "process", "dry_run"}
 OVERRIDES = {field.name for field in fields(Options)} - ELSEWHERE
 """Options that a preset has values of."""
@@ -190,9 +214,14 @@ def configured(options: Options, dataset: Any = None) -> tuple[Any, Any]:
 
     own = MODEL_DATA.get(options.model, ("mnist",))[0]
     overrides = {name: value for name, value in vars(options).items() if name in OVERRIDES}
+    method = options.method
+    if options.learner is not None:
+        if method != "signed":
+            raise UserError(f"--learner and --method={method} exclude each other.")
+        method, overrides["learner"] = "own", options.learner
 
     def settings(name: str, samples: int) -> Config:
-        named = {"model": options.model, "method": options.method, "preset": options.preset}
+        named = {"model": options.model, "method": method, "preset": options.preset}
         return resolve(**named, dataset=name, samples=samples, overrides=overrides)
 
     wanted = own if options.dataset == "auto" else options.dataset

@@ -89,8 +89,8 @@ def trained_again(config: Any, dataset: Any, seed: int, out: Path, then: Mapping
     from ssm.runs.run import RunOptions, run_job
     from ssm.training.epoch import SeedLoop
 
-    loop, form = then.get("seed_loop"), then.get("convolutions", "auto")
-    form = {"columns": "im2col"}.get(form, form)  # as earlier versions called it
+    loop, named = then.get("seed_loop"), then.get("convolutions", "auto")
+    form: Any = {"columns": "im2col"}.get(named, named)  # as earlier versions called it
     job = recipe_job(config, dataset, form if form in get_args(Form) else "auto")
     loop = loop if loop in get_args(SeedLoop) else None
     execution = RunOptions(loop=loop, log=lambda line: print(line, flush=True))

@@ -32,7 +32,7 @@ def main(options: Options) -> None:
 
 
 def say_needs(config, dataset, seeds: int, options: Options) -> None:
-    from ssm.runs.estimate import estimate
+    from ssm.runs.estimate import count_masked, estimate
     from ssm.runs.job import recipe_job
     from ssm.runs.run import fitting_plan
     from ssm.training.devices import seed_loop
@@ -40,9 +40,14 @@ def say_needs(config, dataset, seeds: int, options: Options) -> None:
     job = recipe_job(config, dataset, options.convolutions)
     group, devices = fitting_plan(job, seeds, run_options(options))
     loop = options.seed_loop or seed_loop()
+    kind = "under the mask" if job.task.net(job.task.numbers).learner.has_masks else "trained"
+    if job.memory is None:
+        weights = count_masked(job.task.net(job.task.numbers), job.task.example)
+        print(f"weights {kind}: {weights:,}")
+        print(f"memory and time: not known for a net of your own; {group} seeds at once on {devices} device(s)")
+        return
     needs = estimate(job.task, config, dataset, group=group, devices=devices, loop=loop)
     total = needs.seconds * seeds * config.epochs
-    kind = "trained" if config.method == "baseline" else "under the mask"
     print(f"weights {kind}: {needs.weights:,}")
     print(f"memory: about {needs.bytes / 1e9:.1f} GB with {group} seeds at once on {devices} device(s)")
     print(f"time: about {needs.seconds:.2f} s per epoch and seed, {duration(total)} for {seeds} seeds")

@@ -1,4 +1,7 @@
-"""Initialisers for weights and scores: a distribution, and its standard deviation c, taken from the fans."""
+"""Initialisers for weights and scores: a distribution, and its standard deviation c, computed from the fans.
+
+`jax.nn.initializers.variance_scaling` has no signed constant, takes no traced factor, and rounds c differently.
+"""
 
 import inspect
 import math

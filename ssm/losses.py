@@ -21,6 +21,7 @@ def cross_entropy(logits: Float[Array, "batch classes"], labels: Integer[Array, 
 
     A label of `classes` or more gives NaN.
     """
+    # optax's softmax_cross_entropy_with_integer_labels subtracts in another order, and so rounds differently.
     log_probabilities = jax.nn.log_softmax(logits, axis=-1)
     return -jnp.take_along_axis(log_probabilities, labels[:, None], axis=-1)[:, 0]
 

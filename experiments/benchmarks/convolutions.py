@@ -85,7 +85,7 @@ def main(options: Options) -> None:
     for tiles in options.blocks or (convolution.TILES,):
         convolution.TILES = tiles
         for layer in LAYERS:
-            found = [f"{form} {rates(form, options.batch, *layer)}" for form in ("xla", "columns", "winograd")]
+            found = [f"{form} {rates(form, options.batch, *layer)}" for form in ("xla", "im2col", "winograd")]
             print(f"{tiles:5d} tiles  {'{} x {} -> {}'.format(*layer):18s}" + "   ".join(found), flush=True)
 
 

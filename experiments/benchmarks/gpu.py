@@ -139,7 +139,7 @@ def layer(options: Options, name: str, *, sizes: tuple[int, int, int]) -> None:
         operations = 3 * 2 * batch * side * side * 9 * inputs * outputs
         return {"ms per seed": 1e3 * seconds, "TFLOP/s": operations / seconds / 1e12}
 
-    for loop, form in (("map", "xla"), ("vmap", "xla"), ("map", "columns")):
+    for loop, form in (("map", "xla"), ("vmap", "xla"), ("map", "im2col")):
         for precision in ("bfloat16", "float32", "TF32"):
             attempt(options, f"{name}, {loop} {form} {precision}", partial(milliseconds, loop, form, precision))
 

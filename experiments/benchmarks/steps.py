@@ -23,7 +23,7 @@ WAYS = (
     Way("dense float32", method="baseline"),
     Way("signed float32, one seed, one device", devices=1),
     Way("signed float32, seeds vectorised", devices=1, loop="vmap", seeds=2),
-    Way("signed float32, columns", form="columns"),
+    Way("signed float32, im2col", form="im2col"),
 )
 
 

@@ -5,6 +5,7 @@ python experiments/examples/sequence.py --seeds=2
 
 from dataclasses import dataclass
 
+import jax.numpy as jnp
 import numpy as np
 import optax
 from flax import linen as nn
@@ -25,7 +26,7 @@ class Recall(nn.Module):
     def __call__(self, symbols):
         x = nn.Embed(SYMBOLS, self.width)(symbols)
         x = nn.RNN(nn.GRUCell(self.width))(x)
-        return nn.Dense(SYMBOLS)(x[:, -1])
+        return nn.Dense(SYMBOLS)(jnp.asarray(x)[:, -1])
 
 
 def sequences(rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from ssm.errors import UserError
-from ssm.export.artifact import Artifact, Layer, digest
+from ssm.export.artifact import Artifact
+from ssm.export.contents import Layer, digest
 from ssm.export.flax_module import initial_frozen
 from ssm.files import plain
 from ssm.models.graph import architecture, value_shapes

@@ -1,6 +1,6 @@
-"""An artefact as a Flax module and its variables; all of it that needs JAX."""
+"""The parts of an artefact that need JAX: its Flax module, its variables, and the frozen weights of a seed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -11,7 +11,8 @@ from flax import linen as nn
 
 from ssm.data.standardize import standardize, statistics
 from ssm.errors import UserError
-from ssm.export.artifact import Artifact, digest, kernel_path
+from ssm.export.contents import digest, kernel_path
+from ssm.models.graph import Architecture
 from ssm.ops.matmul import PRECISION
 from ssm.recipes import build
 from ssm.recipes.config import Config
@@ -22,29 +23,28 @@ from ssm.trees import unflatten
 BATCH = 500  # images
 
 
-def module(artifact: Artifact) -> nn.Module:
-    """Return the net as a plain Flax module; it takes standardised images.
+def module(net: Architecture | None, precision: str, given: nn.Module | None) -> nn.Module:
+    """Return the net as a plain Flax module, which takes standardised images; `given` is the user's own.
 
     Raises:
-        UserError: if it is the user's own, and was not given to `ssm.load`.
+        UserError: if there is neither an architecture nor a module.
     """
-    net = artifact.architecture
-    if net is None:
-        if artifact.given is None:
-            raise UserError("this net's module is the user's own: give it, ssm.load(path, module=...)")
-        return artifact.given
-    return build.network(net, net.classes, precision=artifact.precision)
+    if net is not None:
+        return build.network(net, net.classes, precision=precision)
+    if given is None:
+        raise UserError("this net's module is the user's own: give it, ssm.load(path, module=...)")
+    return given
 
 
-def variables(artifact: Artifact) -> dict[str, Any]:
-    """Return the module's variables, its kernels float32."""
-    leaves = {("params", *kernel_path(name)): jnp.asarray(kernel) for name, kernel in artifact.to_dense().items()}
-    leaves |= {tuple(name.split("/")): jnp.asarray(value) for name, value in artifact.values.items()}
+def variables(kernels: Mapping[str, np.ndarray], values: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """Return the module's variables from kernels by layer and values by `COLLECTION/LAYER/NAME`, float32."""
+    leaves = {("params", *kernel_path(name)): jnp.asarray(kernel) for name, kernel in kernels.items()}
+    leaves |= {tuple(name.split("/")): jnp.asarray(value) for name, value in values.items()}
     return unflatten(leaves)
 
 
-def logits(artifact: Artifact, images: np.ndarray) -> np.ndarray:
-    """Return the logits [n, classes] of images uint8 [n, height, width, channels], by batches.
+def logits(compute: Callable[[np.ndarray], jax.Array], images: np.ndarray) -> np.ndarray:
+    """Return the logits [n, classes] of images uint8 [n, height, width, channels], computed batch by batch.
 
     Raises:
         UserError: for no images.
@@ -52,18 +52,16 @@ def logits(artifact: Artifact, images: np.ndarray) -> np.ndarray:
     images = np.asarray(images)
     if images.ndim != 4 or not len(images):
         raise UserError(f"images of shape {list(images.shape)}; give at least one, [n, height, width, channels]")
-    compute = artifact.compiled
     with jax.default_matmul_precision(PRECISION):
         return np.concatenate([compute(images[start : start + BATCH]) for start in range(0, len(images), BATCH)])
 
 
-def compiled(artifact: Artifact) -> Callable[[np.ndarray], jax.Array]:
+def compiled(net: nn.Module, variables: Mapping[str, Any]) -> Callable[[np.ndarray], jax.Array]:
     """Return the compiled function from uint8 images to logits."""
-    net, own = artifact.module, artifact.variables
 
     @jax.jit
     def compute(images):
-        return net.apply(own, standardize(images, *statistics(images)))
+        return net.apply(variables, standardize(images, *statistics(images)))
 
     return compute
 
@@ -81,23 +79,21 @@ def initial_frozen(config: Config, seed: int, inputs: tuple[int, ...], classes: 
     return {layer_name(path): np.asarray(state.kernel) for path, state in layers.items()}
 
 
-def frozen_kernels(artifact: Artifact) -> dict[str, np.ndarray]:
-    """Return the frozen weights that the artefact's recipe names, by layer, made again from the seed.
+def frozen_kernels(recipe: Mapping[str, Any], net: Architecture) -> dict[str, np.ndarray]:
+    """Return the frozen weights that an artefact's recipe names, by layer, drawn again from the seed.
 
     Raises:
-        UserError: if they come out otherwise on this machine than they were.
+        UserError: if this machine draws others.
     """
-    assert artifact.recipe is not None and artifact.architecture is not None
-    net = artifact.architecture
     try:
-        config = Config(**artifact.recipe["config"])
+        config = Config(**recipe["config"])
     except (TypeError, ValueError, AttributeError, UserError) as error:
         raise UserError(f"its recipe of frozen weights is damaged: {error}") from error
-    found = initial_frozen(config, artifact.recipe["seed"], net.inputs, net.classes)
-    for name, wanted in artifact.recipe["hashes"].items():
+    found = initial_frozen(config, recipe["seed"], net.inputs, net.classes)
+    for name, wanted in recipe["hashes"].items():
         if digest(found[name]) != wanted:
             raise UserError(
-                f"the frozen weights of {name} come out otherwise here than where the net was trained (JAX "
+                f"the frozen weights of {name} differ here from those the net was trained with (JAX "
                 f"{jax.__version__}, {jax.default_backend()}): load it there, and save it dense"
             )
-    return {name: found[name] for name in artifact.recipe["hashes"]}
+    return {name: found[name] for name in recipe["hashes"]}

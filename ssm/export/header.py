@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from ssm.errors import UserError
-from ssm.export.artifact import kernel_path
 from ssm.export.coding import Counts
+from ssm.export.contents import kernel_path
+from ssm.models.description import BLOCKS
 from ssm.models.graph import Architecture, Shape, architecture, graph, kernel_shapes, value_shapes
-from ssm.recipes.presets import BLOCKS
 
 PREPROCESSING = "per_image_standardization"
 PRECISIONS = ("float32", "bfloat16")
@@ -36,7 +36,7 @@ class LayerForm(NamedTuple):
 
 
 class Header(NamedTuple):
-    """The fields of `Artifact`, with the shapes of what else the file holds; all of it checked."""
+    """The fields of `Contents`, with the shapes of what else the file holds; all of it checked."""
 
     architecture: Architecture | None
     precision: str

@@ -1,64 +1,62 @@
-"""Between an artefact and its bytes."""
+"""An artefact's contents as the bytes of its file, and back."""
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ssm.errors import UserError
-from ssm.export.artifact import Artifact, Layer
 from ssm.export.coding import count, decode, encode
 from ssm.export.container import Parts, pack, unpack
+from ssm.export.contents import Contents, Layer
 from ssm.export.header import PREPROCESSING, checked
 from ssm.files import plain
 
-if TYPE_CHECKING:
-    from flax import linen as nn
-
 MOST_WEIGHTS = 1 << 28
+"""Of a net that is read, unless the caller says otherwise: one byte each in memory."""
 
 
-def to_bytes(artifact: Artifact) -> bytes:
-    """Return the bytes of an artefact's file, which `from_bytes` will read.
+def to_bytes(contents: Contents) -> bytes:
+    """Return the bytes of an artefact's file, which `from_bytes` reads.
 
     Raises:
-        UserError: for an artefact that contradicts itself, or holds what the format has no form for.
+        UserError: for contents that contradict each other, or that the format cannot represent.
     """
     try:
-        header = plain(_header(artifact))
+        header = plain(_header(contents))
         checked(header)
-        if other := [name for name, value in artifact.values.items() if value.dtype != np.float32]:
+        if other := [name for name, value in contents.values.items() if value.dtype != np.float32]:
             raise UserError(f"{', '.join(other)}: not float32")
-        flat = [value.reshape(-1) for value in artifact.values.values()]
+        flat = [value.reshape(-1) for value in contents.values.values()]
         values = np.concatenate(flat) if flat else np.zeros(0, np.float32)
-        return pack(Parts(header, values, encode([layer.ternary for layer in artifact.layers.values()])))
+        return pack(Parts(header, values, encode([layer.ternary for layer in contents.layers.values()])))
     except (UserError, TypeError, ValueError) as error:
         raise UserError(f"this net cannot be saved: {error}") from error
 
 
-def _header(artifact: Artifact) -> dict[str, Any]:
-    counts = {name: count(layer.ternary) for name, layer in artifact.layers.items()}
+def _header(contents: Contents) -> dict[str, Any]:
+    counts = {name: count(layer.ternary) for name, layer in contents.layers.items()}
     return {
-        "architecture": dataclasses.asdict(artifact.architecture) if artifact.architecture else None,
-        "precision": artifact.precision,
+        "architecture": dataclasses.asdict(contents.architecture) if contents.architecture else None,
+        "precision": contents.precision,
         "preprocessing": PREPROCESSING,
-        "class_names": list(artifact.class_names),
-        "about": dict(artifact.about),
-        "recipe": artifact.recipe,
+        "class_names": list(contents.class_names),
+        "about": dict(contents.about),
+        "recipe": contents.recipe,
         "layers": [
             [name, list(layer.ternary.shape), counts[name].minus, counts[name].plus, layer.constant]
-            for name, layer in artifact.layers.items()
+            for name, layer in contents.layers.items()
         ],
-        "values": [[name, list(value.shape)] for name, value in artifact.values.items()],
+        "values": [[name, list(value.shape)] for name, value in contents.values.items()],
     }
 
 
-def from_bytes(data: bytes, *, module: "nn.Module | None" = None, most_weights: int = MOST_WEIGHTS) -> Artifact:
-    """Return the artefact of a file's bytes; beside them it takes the memory of their values and a byte a weight.
+def from_bytes(data: bytes, *, most_weights: int = MOST_WEIGHTS) -> Contents:
+    """Return the contents of a file's bytes; beyond `data` this takes the memory of the values, and a byte per weight.
 
     Raises:
-        UserError: see `ssm.export.load`.
+        UserError: see `ssm.load`.
     """
     parts = unpack(data)
     header = checked(parts.header)
@@ -78,7 +76,7 @@ def from_bytes(data: bytes, *, module: "nn.Module | None" = None, most_weights: 
     values = {name: array.reshape(shape) for array, (name, shape) in zip(arrays, header.values.items(), strict=True)}
     if header.architecture and any((array < 0).any() for name, array in values.items() if name.endswith("/var")):
         raise UserError("it holds variances below 0")
-    return Artifact(
+    return Contents(
         layers=layers,
         values=values,
         architecture=header.architecture,
@@ -86,5 +84,4 @@ def from_bytes(data: bytes, *, module: "nn.Module | None" = None, most_weights: 
         class_names=header.class_names,
         about=header.about,
         recipe=header.recipe,
-        given=module,
     )

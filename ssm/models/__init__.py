@@ -1,31 +1,31 @@
 """The paper's networks as plain Flax modules; nothing here knows of masks.
 
-All are called as `net(x, *, train=False, present=None)` and have the fields of `Net`.  Names are imported when they are
-first used: `ssm.models.graph`, which describes the nets without JAX, must not wait for it.
+All are called as `net(x, *, train=False, valid=None)` and have the fields of `Net`.  Names are imported when they are
+first used: `ssm.models.description` and `ssm.models.graph`, which describe the nets without JAX, don't load it.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ssm.models.feedforward import FCN as FCN
-    from ssm.models.feedforward import ConvNet as ConvNet
-    from ssm.models.names import MODELS as MODELS
-    from ssm.models.names import RESNETS as RESNETS
-    from ssm.models.resnet import ResNet as ResNet
-    from ssm.ops.pooling import elu as elu
+    from ssm.models.description import RESNETS as RESNETS
+    from ssm.models.networks import FCN as FCN
+    from ssm.models.networks import MODELS as MODELS
+    from ssm.models.networks import ConvNet as ConvNet
+    from ssm.models.networks import ResNet as ResNet
+    from ssm.ops.activations import elu as elu
     from ssm.ops.pooling import max_pool as max_pool
     from ssm.ops.pooling import smooth_pool as smooth_pool
     from ssm.trees import count_weights as count_weights
 
 _HOMES = {
-    "FCN": "ssm.models.feedforward",
-    "ConvNet": "ssm.models.feedforward",
-    "MODELS": "ssm.models.names",
-    "RESNETS": "ssm.models.names",
-    "ResNet": "ssm.models.resnet",
+    "FCN": "ssm.models.networks",
+    "ConvNet": "ssm.models.networks",
+    "MODELS": "ssm.models.networks",
+    "RESNETS": "ssm.models.description",
+    "ResNet": "ssm.models.networks",
     "count_weights": "ssm.trees",
-    "elu": "ssm.ops.pooling",
+    "elu": "ssm.ops.activations",
     "max_pool": "ssm.ops.pooling",
     "smooth_pool": "ssm.ops.pooling",
 }

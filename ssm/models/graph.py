@@ -9,17 +9,14 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ssm.errors import UserError
-from ssm.recipes.presets import BLOCKS
+from ssm.models import description
+from ssm.models.description import BLOCKS, HIDDEN, PAIRS, Convolution
 
 Op: TypeAlias = Literal[
     "input", "flatten", "select", "dense", "conv", "norm", "elu", "pool", "smooth_pool", "mean", "add"
 ]
 Shape: TypeAlias = tuple[int, ...]
 
-PAIRS = {"conv2": (64,), "conv4": (64, 128), "conv6": (64, 128, 256), "conv8": (64, 128, 256, 512)}
-HIDDEN = {"fcn": (300, 100), **dict.fromkeys(PAIRS, (256, 256))}
-FILTERS = (16, 32, 64)
-EPSILON = 1e-3  # of batch normalisation
 MOST_NUMBERS = 1 << 24  # of one image
 NORMS = ("none", "frozen", "statistics", "affine")
 
@@ -72,14 +69,12 @@ class Architecture:
             raise UserError(f"{self.model}: width {self.width} is no factor above 0")
         if self.batch_norm not in NORMS or (self.batch_norm == "none") == (self.model in BLOCKS):
             raise UserError(f"{self.model} has no batch normalisation {self.batch_norm!r}")
-        if type(self.stem_affine) is not bool or type(self.projections) is not int:
-            raise UserError(f"{self.model}: stem_affine {self.stem_affine!r}, projections {self.projections!r}")
-        if not 1 <= self.projections <= BLOCKS.get(self.model, 1):
-            raise UserError(f"{self.model} has no {self.projections} projection blocks in a stage")
-
-    def scaled(self, size: int) -> int:
-        """Return a layer's size times `width`, rounded, at least 1."""
-        return max(1, round(size * self.width))
+        if type(self.stem_affine) is not bool:
+            raise UserError(f"{self.model}: stem_affine must be true or false; got {self.stem_affine!r}")
+        if self.model in BLOCKS:
+            description.check_projections(self.projections, BLOCKS[self.model])
+        elif type(self.projections) is not int or self.projections != 1:
+            raise UserError(f"{self.model} has no residual blocks: leave projections at 1")
 
 
 def architecture(setting: Callable[[str], Any], inputs: Sequence[int], classes: int) -> Architecture:
@@ -154,51 +149,48 @@ def value_shapes(net: Architecture) -> dict[str, Shape]:
     return found
 
 
-def _then(nodes: list[Node], node: Node) -> str:
+def _add(nodes: list[Node], node: Node) -> str:
     nodes.append(node)
     return node.name
 
 
 def _elu(nodes: list[Node], after: str) -> str:
-    return _then(nodes, Node(f"{after}:elu", "elu", (after,)))
+    return _add(nodes, Node(f"{after}:elu", "elu", (after,)))
 
 
 def _feedforward(net: Architecture, nodes: list[Node]) -> None:
-    last, number = "input", 0
-    for size in PAIRS.get(net.model, ()):
-        for then in (None, "pool"):
-            conv = Node(f"Conv_{number}", "conv", (last,), size=net.scaled(size), window=3)
-            last = _then(nodes, conv)
-            if then:
-                last = _then(nodes, Node(f"{last}:pool", "pool", (last,)))
-            last, number = _elu(nodes, last), number + 1
-    last = _then(nodes, Node("flatten", "flatten", (last,)))
-    for number, size in enumerate(HIDDEN[net.model]):
-        last = _elu(nodes, _then(nodes, Node(f"Dense_{number}", "dense", (last,), size=net.scaled(size))))
-    nodes.append(Node(f"Dense_{len(HIDDEN[net.model])}", "dense", (last,), size=net.classes))
+    last = "input"
+    for first, second in description.convolution_pairs(PAIRS.get(net.model, ()), net.width):
+        last = _elu(nodes, _convolve(nodes, last, first))
+        last = _convolve(nodes, last, second)
+        last = _elu(nodes, _add(nodes, Node(f"{last}:pool", "pool", (last,))))
+    last = _add(nodes, Node("flatten", "flatten", (last,)))
+    _dense(net, nodes, last, HIDDEN[net.model])
 
 
 def _resnet(net: Architecture, nodes: list[Node]) -> None:
-    blocks = BLOCKS[net.model]
-    projected = {index * blocks // net.projections for index in range(net.projections)}
+    def conv(last: str, layer: Convolution, block: str = "") -> str:
+        """Add a convolution and its batch normalisation."""
+        return _add(nodes, Node(block + layer.norm, "norm", (_convolve(nodes, last, layer, block),)))
 
-    def conv(last: str, name: str, size: int, window: int, stride: int = 1) -> str:
-        """Add a convolution and its batch normalisation, BatchNorm_N for Conv_N."""
-        node = Node(name, "conv", (last,), size=size, window=window, stride=stride)
-        return _then(nodes, Node(name.replace("Conv_", "BatchNorm_"), "norm", (_then(nodes, node),)))
+    last = _elu(nodes, conv("input", description.stem(net.width)))
+    last = _add(nodes, Node("stem:pool", "smooth_pool", (last,)))
+    for block in description.residual_blocks(BLOCKS[net.model], net.projections, net.width):
+        inner = _elu(nodes, conv(last, block.first, f"{block.name}/"))
+        inner, shortcut = conv(inner, block.second, f"{block.name}/"), last
+        if block.shortcut:
+            inner = _elu(nodes, inner)
+            shortcut = conv(last, block.shortcut, f"{block.name}/")
+        last = _elu(nodes, _add(nodes, Node(f"{block.name}:sum", "add", (shortcut, inner))))
+    _dense(net, nodes, _add(nodes, Node("mean", "mean", (last,))), ())
 
-    last = _elu(nodes, conv("input", "Conv_0", net.scaled(FILTERS[0]), 3))
-    last = _then(nodes, Node("stem:pool", "smooth_pool", (last,)))
-    for stage, size in enumerate(map(net.scaled, FILTERS)):
-        for index in range(blocks):
-            project = index in projected
-            stride = 2 if project and stage > 0 else 1
-            block = f"Block_{stage * blocks + index:02d}"
-            inner = _elu(nodes, conv(last, f"{block}/Conv_0", size, 1 if project else 3, stride))
-            inner, shortcut = conv(inner, f"{block}/Conv_1", size, 3), last
-            if project:
-                inner = _elu(nodes, inner)
-                shortcut = conv(last, f"{block}/Conv_2", size, 1, stride)
-            last = _elu(nodes, _then(nodes, Node(f"{block}:sum", "add", (shortcut, inner))))
-    last = _then(nodes, Node("mean", "mean", (last,)))
-    nodes.append(Node("Dense_0", "dense", (last,), size=net.classes))
+
+def _convolve(nodes: list[Node], last: str, layer: Convolution, block: str = "") -> str:
+    return _add(nodes, Node(block + layer.name, "conv", (last,), layer.size, layer.window, layer.stride))
+
+
+def _dense(net: Architecture, nodes: list[Node], last: str, hidden: Sequence[int]) -> None:
+    *inner, output = description.dense_layers(hidden, net.classes, net.width)
+    for layer in inner:
+        last = _elu(nodes, _add(nodes, Node(layer.name, "dense", (last,), layer.size)))
+    nodes.append(Node(output.name, "dense", (last,), output.size))

@@ -15,11 +15,11 @@ from jax import Array, lax
 from jaxtyping import Float
 
 from ssm.ops import im2col, winograd
+from ssm.ops.epilogue import IDENTITY, Epilogue
 from ssm.ops.matmul import Round, bfloat16_dot_general, native_bfloat16, operand
-from ssm.ops.pooling import NOTHING, Then
 
-Form: TypeAlias = Literal["auto", "xla", "columns", "winograd"]
-FORMS: dict[Form, Any] = {"columns": im2col, "winograd": winograd}
+Form: TypeAlias = Literal["auto", "xla", "im2col", "winograd"]
+FORMS: dict[Form, Any] = {"im2col": im2col, "winograd": winograd}
 NUMBERS = ("NHWC", "HWIO", "NHWC")
 
 WINOGRAD_FEATURES = 16
@@ -34,7 +34,7 @@ class _Plan(NamedTuple):
     form: Form
     block: int  # images at a time
     bfloat16: bool
-    then: Then
+    epilogue: Epilogue
 
 
 def choose(x: tuple[int, ...], w: tuple[int, ...], backend: str) -> Form:
@@ -42,7 +42,7 @@ def choose(x: tuple[int, ...], w: tuple[int, ...], backend: str) -> Form:
     if backend != "cpu":
         return "xla"
     even = x[1] % 2 == 0 and x[2] % 2 == 0
-    return "winograd" if even and min(w[2:]) >= WINOGRAD_FEATURES else "columns"
+    return "winograd" if even and min(w[2:]) >= WINOGRAD_FEATURES else "im2col"
 
 
 def block_size(batch: int, height: int, width: int) -> int:
@@ -64,30 +64,30 @@ def conv_general_dilated(
     dimension_numbers=None,
     feature_group_count: int = 1,
     precision=None,
-    then: Then = NOTHING,
+    epilogue: Epilogue = IDENTITY,
     form: Form = "auto",
     bfloat16: bool = False,
 ) -> Float[Array, "b h w o"]:
     """Convolve as `jax.lax.conv_general_dilated` does, in a form that is fast for the layer.
 
     `form` forces one where it fits: 3 x 3, stride 1, padding 1, and even sides for `winograd`; all else is XLA's.
-    With `bfloat16` the operands of the products are rounded, and sums are float32.  `then` is what follows.
+    With `bfloat16` the operands of products are rounded, and sums are float32.  The output goes through `epilogue`.
     """
     if form != "xla" and _is_plain(lhs, rhs, lhs_dilation, rhs_dilation, dimension_numbers, feature_group_count):
         if rhs.shape[:2] == (1, 1) and (isinstance(padding, str) or not np.any(padding)):
-            return then.function(_pointwise(lhs, rhs, window_strides, bfloat16))
+            return epilogue.function(_pointwise(lhs, rhs, window_strides, bfloat16))
         if _is_same_3x3(rhs, window_strides, padding):
             if form == "auto" or (form == "winograd" and (lhs.shape[1] % 2 or lhs.shape[2] % 2)):
                 form = choose(lhs.shape, rhs.shape, jax.default_backend())
             if form != "xla":
-                plan = _Plan(form, block_size(*lhs.shape[:3]), bfloat16, then)
+                plan = _Plan(form, block_size(*lhs.shape[:3]), bfloat16, epilogue)
                 result: Array = _convolve(plan, lhs, rhs)  # type: ignore[assignment]
                 return result
     rounded = _rounding(bfloat16)
     options: dict[str, Any] = {"dimension_numbers": dimension_numbers, "feature_group_count": feature_group_count}
     options |= {"lhs_dilation": lhs_dilation, "rhs_dilation": rhs_dilation, "precision": precision}
     y = lax.conv_general_dilated(rounded(lhs), rounded(rhs), window_strides, padding, **options)
-    return then.function(y.astype(jnp.float32) if bfloat16 else y)
+    return epilogue.function(y.astype(jnp.float32) if bfloat16 else y)
 
 
 def _is_plain(lhs, rhs, lhs_dilation, rhs_dilation, dimension_numbers, groups) -> bool:
@@ -121,12 +121,12 @@ def _convolve(plan: _Plan, x: Array, w: Array) -> Array:
 
 
 def _blocks_forward(plan: _Plan, x: Array, w: Array) -> tuple[Array, Any]:
-    """Return what follows the convolution, and its residual."""
+    """Return the convolution after its epilogue, and the epilogue's residual."""
     rounded, form = _rounding(plan.bfloat16), FORMS[plan.form]
     kernel = rounded(form.transform_kernel(w))
 
     def convolve(block: Array) -> tuple[Array, Any]:
-        return plan.then.forward(form.forward(block, kernel, rounded))
+        return plan.epilogue.forward(form.forward(block, kernel, rounded))
 
     if plan.block == x.shape[0]:
         return convolve(x)
@@ -150,7 +150,7 @@ def _backward(plan, residuals, g):
 
     def add(total, block):
         x, y, residual, g = block
-        g = plan.then.backward(y, residual, g, (*x.shape[:3], w.shape[-1]))
+        g = plan.epilogue.backward(y, residual, g, (*x.shape[:3], w.shape[-1]))
         dx, dw = form.backward(x, kernel, g, rounded, inputs=asked is not None)
         return total + dw, dx
 

@@ -1,35 +1,11 @@
-"""Functions of the networks that Flax has only slower: the activation, max-pools, and what follows a convolution."""
+"""Max-pools whose gradients are fast on a CPU."""
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 from jaxtyping import Float
-
-
-@jax.custom_vjp
-def elu(x: Float[Array, "..."]) -> Float[Array, "..."]:
-    """Return the exponential linear unit with alpha 1: x above 0, exp(x) - 1 at or below it.
-
-    `exp` instead of `jax.nn.elu`'s `expm1`, and a gradient made from the output: half the time on a CPU, for an
-    absolute error of at most one unit in the last place of 1.  Source: equation 2 of the paper.
-    """
-    return jnp.where(x > 0, x, jnp.exp(jnp.minimum(x, 0)) - 1)  # eq. 2
-
-
-def _elu_forward(x):
-    y = elu(x)
-    return y, y
-
-
-def _elu_backward(y, cotangent):
-    return (jnp.where(y > 0, cotangent, cotangent * (y + 1)),)
-
-
-elu.defvjp(_elu_forward, _elu_backward)
 
 
 def max_pool(x: Float[Array, "batch height width channels"]) -> Float[Array, "batch rows columns channels"]:
@@ -38,19 +14,21 @@ def max_pool(x: Float[Array, "batch height width channels"]) -> Float[Array, "ba
     The gradient goes to one element of a window, the first in row-major order where several are largest, as
     TensorFlow's and `flax.linen.max_pool`'s does, without the scatter that makes theirs slow on a CPU.
     """
-    return _pool(_even(x))
+    return _pool(even_sided(x))
 
 
-def _even(x: Array) -> Array:
+def even_sided(x: Float[Array, "batch height width channels"]) -> Float[Array, "batch rows columns channels"]:
+    """Return images without an odd last row or column."""
     return x[:, : x.shape[1] // 2 * 2, : x.shape[2] // 2 * 2]
 
 
 @jax.custom_vjp
 def _pool(x):
-    return _pool_forward(x)[0]
+    return max_pool_forward(x)[0]
 
 
-def _pool_forward(x):
+def max_pool_forward(x: Array) -> tuple[Array, Array]:
+    """Return `max_pool` of images of even sides, and which corner (0 to 3, float32) each maximum was taken from."""
     batch, height, width, channels = x.shape
     windows = x.reshape(batch, height // 2, 2, width // 2, 2, channels)
     corners = [windows[:, :, row, :, column] for row in range(2) for column in range(2)]
@@ -62,14 +40,15 @@ def _pool_forward(x):
     return largest, chosen
 
 
-def _pool_backward(chosen, cotangent):
+def max_pool_backward(chosen: Array, cotangent: Array) -> tuple[Array]:
+    """Return the cotangent of `max_pool_forward`'s images, from its second result and the cotangent of its first."""
     batch, rows, columns, channels = cotangent.shape
     index = jnp.arange(4, dtype=jnp.float32).reshape(2, 1, 2, 1)
     spread = jnp.where(chosen[:, :, None, :, None] == index, cotangent[:, :, None, :, None], 0)
     return (spread.reshape(batch, 2 * rows, 2 * columns, channels),)
 
 
-_pool.defvjp(_pool_forward, _pool_backward)
+_pool.defvjp(max_pool_forward, max_pool_backward)
 
 
 @jax.custom_vjp
@@ -107,36 +86,3 @@ def _smooth_backward(chosen, cotangent):
 
 
 smooth_pool.defvjp(_smooth_forward, _smooth_backward)
-
-
-class Then(NamedTuple):
-    """What follows a convolution, so that it can be done while a few images are still in a processor's cache.
-
-    function: x -> y, differentiable.  forward: x -> (y, residual), and backward: (y, residual, cotangent of y, shape of
-    x) -> cotangent of x, for those who loop over blocks of images themselves.
-    """
-
-    function: Callable[[Array], Array]
-    forward: Callable[[Array], tuple[Array, Any]]
-    backward: Callable[[Array, Any, Array, Sequence[int]], Array]
-
-
-def _pooled(x: Array) -> tuple[Array, Array]:
-    largest, chosen = _pool_forward(_even(x))
-    return elu(largest), chosen
-
-
-def _pooled_backward(y: Array, chosen: Array, cotangent: Array, shape: Sequence[int]) -> Array:
-    (spread,) = _pool_backward(chosen, *_elu_backward(y, cotangent))
-    return jnp.pad(spread, [(0, size - made) for size, made in zip(shape, spread.shape, strict=True)])
-
-
-NOTHING = Then(lambda x: x, lambda x: (x, ()), lambda y, residual, cotangent, shape: cotangent)
-ELU = Then(elu, lambda x: (elu(x), ()), lambda y, residual, cotangent, shape: _elu_backward(y, cotangent)[0])
-# ELU is monotone: after the pool it gives what it gives before, for a quarter of the work.
-POOL_ELU = Then(lambda x: elu(max_pool(x)), _pooled, _pooled_backward)
-
-
-def conv_general_dilated(*args, then: Then = NOTHING, **options) -> Array:
-    """Convolve as `jax.lax.conv_general_dilated` does, and apply what follows."""
-    return then.function(lax.conv_general_dilated(*args, **options))

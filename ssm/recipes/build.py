@@ -1,8 +1,10 @@
 """From the names of a configuration to objects: the module, its learner, the task that trains them, and its seeds."""
 
+import inspect
 from functools import partial
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
@@ -11,7 +13,9 @@ from jax import Array
 from ssm import initializers, learners, losses, optim, thresholds
 from ssm.data import Dataset
 from ssm.data.augment import crop_and_flip
+from ssm.data.dataset import ArrayDataset
 from ssm.data.standardize import restandardize
+from ssm.errors import UserError
 from ssm.initializers import Initializer
 from ssm.learners import Learner
 from ssm.models import MODELS, RESNETS
@@ -20,10 +24,11 @@ from ssm.ops import matmul
 from ssm.ops.convolution import Form, conv_general_dilated
 from ssm.plateau import PlateauRule
 from ssm.recipes.config import Config
-from ssm.recipes.presets import ELUS_FACTOR
+from ssm.recipes.objects import load_object
+from ssm.recipes.presets import ELUS_FACTOR, OWN, kind
 from ssm.supermask import Supermask
 from ssm.thresholds import Rule
-from ssm.training.batches import Images, fixed_order, images_on_device, standardized_batch
+from ssm.training.batches import Images, fixed_order, images_on_device, plain_batch, standardized_batch
 from ssm.training.epoch import Devices, SeedLoop
 from ssm.training.loop import Member, Trainer, make_trainer
 from ssm.training.task import Numbers, Task, accuracy, apply_module
@@ -45,7 +50,7 @@ def kernel_init(config: Config) -> Initializer:
 
 def score_init(config: Config) -> Initializer:
     """Return the initialiser of the scores; ELUS has the model's own factor, whatever that of the weights is."""
-    options = {"factor": ELUS_FACTOR[config.model]} if config.score_scale == "elus" else {}
+    options = {"factor": ELUS_FACTOR[kind(config.model)]} if config.score_scale == "elus" else {}
     return initializers.by_name(config.score_scale, config.score_distribution, **options)
 
 
@@ -61,10 +66,21 @@ def learner(config: Config, rule: Rule, *, folded: bool | None = None) -> Learne
     """
     if config.method == "baseline":
         return learners.dense()
+    if config.method == "own":
+        return own_learner(config)
     options: dict[str, Any] = {"scores": score_init(config), "threshold": rule}
     if config.method == "binary":
         return learners.binary(**options)
     return learners.signed(**options, folded=can_fold(config) if folded is None else folded)
+
+
+def own_learner(config: Config) -> Learner:
+    """Return the learner that the user's factory makes; raises UserError if it makes none."""
+    factory = load_object(config.learner, "learner")
+    made = factory() if callable(factory) and not isinstance(factory, Learner) else factory
+    if not isinstance(made, Learner):
+        raise UserError(f"--learner={config.learner} must make an ssm.Learner; it made {type(made).__name__}.")
+    return made
 
 
 def can_fold(config: Config) -> bool:
@@ -88,12 +104,32 @@ def build(
     `form` forces a form of the convolutions (`ssm.ops.convolution`): they differ in speed, and in rounding alone.
     `numbers` has the threshold's number, traced maybe, in place of the configuration's.
     """
+    if kind(config.model) == OWN:
+        return own_net(config, classes, numbers)
     module = network(config, classes, precision=config.precision, form=form, kernel_init=kernel_init(config))
     rule = threshold(config)
     if numbers:
         rule = thresholds.with_parameter(rule, numbers["threshold"])
     # Trained others: scales and offsets of batch normalisation, where the net has them.
     return Supermask(module, learner=learner(config, rule, folded=folded), others="trained")
+
+
+def own_net(config: Config, classes: int, numbers: Numbers | None = None) -> Supermask:
+    """Return the user's own net, masked; its class or factory is given `classes` if it names it.
+
+    Kernels are drawn by the configuration's initialiser, and all other parameters are trained.
+    Raises UserError if the name is no Flax module.
+    """
+    factory = load_object(config.model, "model")
+    if callable(factory) and not isinstance(factory, nn.Module):
+        named = inspect.signature(factory).parameters
+        factory = factory(**({"classes": classes} if "classes" in named else {}))
+    if not isinstance(factory, nn.Module):
+        raise UserError(f"--model={config.model} must be a Flax module or make one; it is {type(factory).__name__}.")
+    rule = threshold(config)
+    if numbers:
+        rule = thresholds.with_parameter(rule, numbers["threshold"])
+    return Supermask(factory, learner=learner(config, rule), kernel_init=kernel_init(config), others="trained")
 
 
 def network(
@@ -119,14 +155,21 @@ def make_task(
     classes: int,
     form: Form = "auto",
     folded: bool | None = None,
+    dtype: Any = np.uint8,
 ) -> Task:
-    """Return the task of a configuration for images of a shape, [height, width, channels]; the rest as in `build`."""
+    """Return the task of a configuration for images of a shape, [height, width, channels]; the rest as in `build`.
+
+    Inputs of another `dtype` than uint8, or another rank, reach the net as they are.
+    """
+    images = dtype == np.uint8 and len(image_shape) == 3
+    if not images and config.augment != "none":
+        raise UserError(f"--augment={config.augment} is for uint8 images; the data has {np.dtype(dtype)} inputs.")
     net = build(config, classes=classes, form=form, folded=folded)
     return Task(
         net=lambda numbers: build(config, classes=classes, form=form, numbers=numbers, folded=folded),
         numbers=numbers_of(config),
-        example=np.zeros((1, *image_shape), np.float32),
-        batch=partial(image_batch, augment=config.augment),
+        example=np.zeros((1, *image_shape), np.float32 if images else jax.dtypes.canonicalize_dtype(dtype)),
+        batch=partial(image_batch, augment=config.augment) if images else plain_batch,
         apply=apply_module,
         loss=losses.by_name(config.loss),
         metrics={"accuracy": accuracy},
@@ -137,6 +180,13 @@ def make_task(
         stops=bool(config.reductions),
         transposed=net.learner.elementwise,
     )
+
+
+def task_of(config: Config, dataset: Dataset, *, form: Form = "auto", folded: bool | None = None) -> Task:
+    """Return the task of a configuration on its data set."""
+    inputs = dataset.train_images
+    shape = {"image_shape": inputs.shape[1:], "dtype": inputs.dtype}
+    return make_task(config, classes=dataset.classes, form=form, folded=folded, **shape)
 
 
 def numbers_of(config: Config) -> dict[str, float]:
@@ -153,10 +203,16 @@ def image_batch(data: Images, index: Array, key: Array | None, *, augment: str) 
     return (restandardize(images) if augment == "crop_flip_standardize" else images), labels
 
 
-def parts(config: Config, dataset: Dataset) -> tuple[Images, Images, np.ndarray | None]:
-    """Return the training and the test images of a data set on the device, and the fixed order, if it is asked for."""
-    train = images_on_device(dataset.train_images, dataset.train_labels)
-    test = images_on_device(dataset.test_images, dataset.test_labels)
+def parts(config: Config, dataset: Dataset) -> tuple[Any, Any, np.ndarray | None]:
+    """Return the training and the test part of a data set on the device, and the fixed order, if it is asked for."""
+
+    def on_device(inputs: np.ndarray, labels: np.ndarray) -> Any:
+        if isinstance(dataset, ArrayDataset):
+            return jnp.asarray(inputs), jnp.asarray(labels)
+        return images_on_device(inputs, labels)
+
+    train = on_device(dataset.train_images, dataset.train_labels)
+    test = on_device(dataset.test_images, dataset.test_labels)
     return train, test, fixed_order(len(dataset.train_labels)) if config.order == "fixed" else None
 
 
@@ -171,8 +227,7 @@ def trainer(
     resumable: bool = False,
 ) -> Trainer:
     """Return the trainer of a configuration on its data set; options as in `build` and `make_trainer`."""
-    shape = dataset.train_images.shape[1:]
-    task = make_task(config, image_shape=shape, classes=dataset.classes, form=form, folded=folded)
+    task = task_of(config, dataset, form=form, folded=folded)
     train, test, order = parts(config, dataset)
     return make_trainer(task, train, test, order=order, devices=devices, loop=loop, resumable=resumable)
 

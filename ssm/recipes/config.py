@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from ssm import thresholds
 from ssm.errors import UserError
-from ssm.recipes.presets import BLOCKS, DATA_CLASSES, INITS, METHODS, MODEL_DATA, PRESETS, recipe
+from ssm.recipes.presets import BLOCKS, DATA_CLASSES, INITS, METHODS, MODEL_DATA, OWN, PRESETS, kind, recipe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,12 +18,13 @@ class Config:
     `width` multiplies the sizes of all layers but the last; `projections` counts the projection blocks of each stage of
     a ResNet.  `passes` over the data are one epoch, and `decay_steps` is the exponential schedule's unit in optimiser
     steps.  A plateau schedule stops training after `reductions`, 0 meaning never.  `factor` multiplies the scale of He
-    and ELUS, and `p0` is the hidden share that the paper's own formula assumes (init `paper_formula`).
+    and ELUS, and `p0` is the hidden share that the paper's own formula assumes (init `paper_formula`).  A model of
+    one's own is `package.module:Name`, and so is `learner`, empty otherwise.
     Raises UserError for unknown names and impossible values.
     """
 
     model: str
-    method: Literal["signed", "binary", "baseline"]
+    method: Literal["signed", "binary", "baseline", "own"]
     init: Literal["elus", "he", "xavier", "elu", "paper_formula"]
     preset: Literal["default", "paper", "code", "sinn1", "sinn2"]
     dataset: str
@@ -58,13 +59,14 @@ class Config:
     projections: int
     batch_norm: Literal["none", "frozen", "statistics", "affine"]
     stem_affine: bool
+    learner: str
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if get_origin(field.type) is Literal:
                 _known(field.name, value, get_args(field.type))
-        _known("model", self.model, tuple(MODEL_DATA))
+        _known_model(self.model)
         for name in ("epochs", "passes", "batch_size", "patience", "projections"):
             _positive(name, getattr(self, name), whole=True)
         for name in ("learning_rate", "decay_rate", "decay_steps", "factor", "width"):
@@ -86,6 +88,7 @@ class Config:
             )
         thresholds.parse(self.threshold)
         _check_net(self)
+        _check_own(self)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the configuration as plain JSON values."""
@@ -99,6 +102,12 @@ def _flag(name: str) -> str:
 def _known(name: str, value: Any, known: tuple[Any, ...]) -> None:
     if value not in known:
         raise UserError(f"{_flag(name)}={value} is not known; choose one of: {', '.join(map(str, known))}.")
+
+
+def _known_model(model: str) -> None:
+    if model not in MODEL_DATA and kind(model) != OWN:
+        known = ", ".join(MODEL_DATA)
+        raise UserError(f"--model={model} is not known; choose one of: {known}, or your own as package.module:Name.")
 
 
 def _natural(name: str, value: float) -> None:
@@ -122,6 +131,14 @@ def _check_net(config: Config) -> None:
         )
 
 
+def _check_own(config: Config) -> None:
+    """Raise UserError where a net or learner of the user's own is asked for what it can't do."""
+    if (config.method == "own") != bool(config.learner):
+        raise UserError("--learner=package.module:factory goes with --method=own, which train.py takes by itself.")
+    if kind(config.model) == OWN and config.precision != "float32":
+        raise UserError(f"--precision={config.precision} is for the built-in nets; leave it out for your own.")
+
+
 def _positive(name: str, value: float, *, whole: bool = False) -> None:
     if not (math.isfinite(value) and value > 0 and (not whole or value == int(value))):
         raise UserError(f"{_flag(name)} must be a {'whole ' if whole else ''}number above 0; got {value}.")
@@ -135,14 +152,14 @@ def resolve(
     `samples` is the number of training images; `overrides` maps option names to values, None meaning the preset's.
     Raises UserError for unknown names and combinations that can't work.
     """
-    _known("model", model, tuple(MODEL_DATA))
+    _known_model(model)
     _known("method", method, METHODS)
     _known("preset", preset, PRESETS)
-    if not dataset.startswith("tfds:") and dataset not in MODEL_DATA[model]:
+    if kind(model) != OWN and not dataset.startswith(("tfds:", "npz:")) and dataset not in MODEL_DATA[model]:
         fitting = [name for name, sets in MODEL_DATA.items() if dataset in sets]
         raise UserError(
-            f"--model={model} is not made for --dataset={dataset}; it takes {', '.join(MODEL_DATA[model])} or tfds:NAME"
-            + (f", and {dataset} goes with {', '.join(fitting)}." if fitting else ".")
+            f"--model={model} is not made for --dataset={dataset}; it takes {', '.join(MODEL_DATA[model])}, tfds:NAME or "
+            "npz:FILE" + (f", and {dataset} goes with {', '.join(fitting)}." if fitting else ".")
         )
     values = recipe(model, method, preset, dataset)
     given = {name: value for name, value in overrides.items() if value is not None}
@@ -182,6 +199,10 @@ def _idle(model: str, method: str, values: Mapping[str, Any]) -> dict[str, str]:
     else:
         names = ("decay_rate", "decay_epochs", "staircase")
     idle |= dict.fromkeys(names, f"--schedule={schedule}")
+    if method == "own":
+        idle |= dict.fromkeys(("threshold", "score_scale", "score_distribution"), "a learner of your own")
+    if kind(model) == OWN:
+        idle["width"] = f"--model={model}, a net of your own"
     if model not in BLOCKS:
         none = f"--model={model}, which has no residual blocks and no batch normalisation"
         idle |= dict.fromkeys(("projections", "batch_norm", "stem_affine"), none)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ssm.errors import UserError
+from ssm.models.description import BLOCKS
 
 # What a run did before there was the option: its neutral value, which is no part of a run's name (`named_settings`).
 # A field that is added to Config gets a line here, and no run gets another name.  A value here never changes: another
@@ -26,16 +27,15 @@ NEUTRAL: Mapping[str, Any] = {
     "projections": 1,
     "batch_norm": "none",  # nets without; a ResNet has always said which kind it has
     "stem_affine": False,
+    "learner": "",
 }
 
 PRESETS = ("default", "paper", "code", "sinn1", "sinn2")
-METHODS = ("signed", "binary", "baseline")
+METHODS = ("signed", "binary", "baseline", "own")
+"""Of which own is a learner of the user's (`--learner`)."""
 INITS = ("elus", "he", "xavier", "elu", "paper_formula")
 
 CONV_NETS = ("conv2", "conv4", "conv6", "conv8")
-
-# Residual blocks per stage of the nets with batch normalisation.
-BLOCKS: Mapping[str, int] = {"resnet20": 3, "resnet56": 9, "resnet110": 18}
 
 # What each model can be trained on, its own data set first.
 MODEL_DATA: Mapping[str, tuple[str, ...]] = {
@@ -49,7 +49,7 @@ DATA_CLASSES: Mapping[str, int] = {"mnist": 10, "fashion_mnist": 10, "mnist5k": 
 # ELUS as a factor on He (row 21): k = 6 for the FCN, k = 3 for the others, which learn nothing from k = 4.5 on.
 ELUS_FACTOR: Mapping[str, float] = {
     "fcn": math.sqrt(3),
-    **dict.fromkeys((*CONV_NETS, *BLOCKS), math.sqrt(1.5)),
+    **dict.fromkeys((*CONV_NETS, *BLOCKS, "own"), math.sqrt(1.5)),
 }
 
 
@@ -66,10 +66,12 @@ def _change(models: str | Sequence[str], methods: str | Sequence[str], /, **valu
     return Change(names, (methods,) if isinstance(methods, str) else methods, values)
 
 
-_ALL = tuple(MODEL_DATA)
-_FEEDFORWARD = ("fcn", *CONV_NETS)
+OWN = "own"
+"""The recipes' name for any net of the user's, `package.module:Name`, which takes what the feedforward nets share."""
+_ALL = (*MODEL_DATA, OWN)
+_FEEDFORWARD = ("fcn", *CONV_NETS, OWN)
 _RESNETS = tuple(BLOCKS)
-_MASKED = ("signed", "binary")
+_MASKED = ("signed", "binary", "own")
 
 _COMMON: dict[str, Any] = {
     **NEUTRAL,  # unless a change below says otherwise
@@ -151,12 +153,18 @@ _MNIST5K = (
 )
 
 
+def kind(model: str) -> str:
+    """Return the name under which the recipes know a model: its own, or `OWN` for one of the user's."""
+    return OWN if ":" in model else model
+
+
 def recipe(model: str, method: str, preset: str, dataset: str) -> dict[str, Any]:
     """Return the option values of a preset, for the data set where it matters.
 
     Beside the options' names there is `elus_factor`, the factor of `--init=elus`; `decay_steps` is there only where a
     preset counts in steps, and goes before `decay_epochs`.  Raises UserError where a preset has no recipe.
     """
+    model = kind(model)
     _check(model, method, preset)
     changes = _CHANGES[preset]
     if dataset == "mnist5k" and preset == "default":

@@ -10,6 +10,7 @@ from ssm.data import Dataset
 from ssm.ops.convolution import Form
 from ssm.recipes import build
 from ssm.recipes.config import Config
+from ssm.recipes.presets import OWN, kind
 from ssm.runs.estimate import Memory, memory_needed
 from ssm.runs.names import member_key, run_folder
 from ssm.training.loop import Member
@@ -49,7 +50,7 @@ def recipe_job(config: Config, dataset: Dataset, form: Form = "auto") -> Job:
     """Return the job of a configuration on its data set."""
     settings = config.as_dict()
     shape = dataset.train_images.shape[1:]
-    make_task = partial(build.make_task, config, image_shape=shape, classes=dataset.classes, form=form)
+    make_task = partial(build.task_of, config, dataset, form=form)
     data_bytes = dataset.train_images.nbytes + dataset.test_images.nbytes
 
     def member(seed: int) -> Member:
@@ -69,6 +70,7 @@ def recipe_job(config: Config, dataset: Dataset, form: Form = "auto") -> Job:
         make_task=make_task,
         make_data=partial(build.parts, config, dataset),
         member=member,
-        memory=lambda **where: memory_needed(make_task(), data_bytes, **where),
+        # The factors of the estimate were fitted to the built-in nets.
+        memory=None if kind(config.model) == OWN else lambda **where: memory_needed(make_task(), data_bytes, **where),
         advice=build.smaller_scale(config),
     )

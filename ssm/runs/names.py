@@ -92,4 +92,5 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def _prefix(config: Mapping[str, Any]) -> str:
-    return "-".join(str(config[name]) for name in _FIRST)
+    # Of a net of the user's own, package.module:Name, the name.
+    return "-".join(str(config[name]).rpartition(":")[2] for name in _FIRST)

@@ -11,8 +11,9 @@ from ssm.errors import UserError
 from ssm.export import Artifact, Layer
 from ssm.export.conversion import from_run, from_supermask, ternary_layer
 from ssm.models.graph import Architecture
+from ssm.ops.matmul import PRECISION
 from ssm.runs.reader import read_finished
-from ssm.runs.run import MATMUL_PRECISION, run_seeds
+from ssm.runs.run import run_seeds
 from tests.support.artifact_nets import as_run, config, untrained
 
 NETS = {
@@ -49,7 +50,7 @@ def net(request, tmp_path_factory):
 
 def test_the_same_logits_bit_for_bit(net):
     _, model, variables, _, loaded, images, _ = net
-    with jax.default_matmul_precision(MATMUL_PRECISION):
+    with jax.default_matmul_precision(PRECISION):
         wanted = jax.jit(lambda x: model.apply(variables, standardize(x, *statistics(x))))(images)
     np.testing.assert_array_equal(loaded.logits(images), np.asarray(wanted))
 
@@ -104,11 +105,11 @@ def test_ternary_layers_by_hand():
     np.testing.assert_array_equal(layer.ternary, mask)
 
 
-def test_frozen_weights_that_come_out_otherwise_are_an_error(tmp_path):
+def test_frozen_weights_that_differ_on_this_machine_are_an_error(tmp_path):
     own = NETS["uniform"]
     made = from_run(as_run(tmp_path, own, *untrained(own, 3, (28, 28, 1), 4), 3, (28, 28, 1), 4), 3)
     other = {"config": made.recipe["config"], "seed": 4, "hashes": made.recipe["hashes"]}
-    with pytest.raises(UserError, match="come out otherwise here"):
+    with pytest.raises(UserError, match="differ here from those"):
         Artifact(layers=made.layers, architecture=made.architecture, recipe=other).to_dense()
 
 

@@ -25,7 +25,7 @@ WEIGHTS = {
 }
 REGULAR_RESNET110 = 1_705_904
 VALUES = {"signed": {-1, 0, 1}, "binary": {0, 1}, "baseline": {1}}
-LARGE = ("conv4", "conv6", "conv8", "resnet20")  # to compile; with `columns` for half as long
+LARGE = ("conv4", "conv6", "conv8", "resnet20")  # to compile; with `im2col` for half as long
 NARROW = {"width": 0.25, "form": "xla"}
 DEEP = ("resnet56", "resnet110")  # which take long to compile
 SEED = 3
@@ -77,7 +77,7 @@ def cases():
     """
     for model in MODEL_DATA:
         for method in METHODS:
-            options = {"form": "columns" if model in LARGE else "auto"} if method == "signed" else NARROW
+            options = {"form": "im2col" if model in LARGE else "auto"} if method == "signed" else NARROW
             # Conv4, Conv6 and Conv8 are more of Conv2's blocks.
             slow = model in (*DEEP, "conv4", "conv6", "conv8") or (model in LARGE and method != "signed")
             yield pytest.param(model, method, options, marks=[pytest.mark.slow] if slow else [])

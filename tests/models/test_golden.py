@@ -7,13 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from ssm.training.gauge import flip, from_step, to_step, transpose
 
 from ssm import losses
 from ssm.learners import LEARNERS
 from ssm.ops.convolution import conv_general_dilated
 from ssm.optim import sgdw
 from ssm.supermask import effective_weights, masks
-from ssm.training.gauge import flip, from_step, to_step, transpose
 from ssm.trees import flatten, unflatten
 from tests.support.golden_cases import CASES, CONVOLUTIONAL, identify, inputs, net, paths, score_bound, summary
 
@@ -27,9 +27,9 @@ SLOW += (
     "conv8-baseline",
 )  # as the smaller ones
 SLOW += ("resnet20-baseline-auto", "resnet20-masked-auto")  # beside their plain form
-# On a CPU, `auto` is `columns` in the first layer and `winograd` in the others.
+# On a CPU, `auto` is `im2col` in the first layer and `winograd` in the others.
 OTHERS = {
-    "conv2-masked": ("columns", "plain"),
+    "conv2-masked": ("im2col", "plain"),
     "conv2-baseline": ("winograd",),
     "resnet20-masked": ("plain",),
     "resnet20-baseline": ("plain",),

@@ -10,7 +10,7 @@ from flax import linen as nn
 from ssm.errors import UserError
 from ssm.models import FCN, MODELS, RESNETS, ConvNet, ResNet, count_weights, elu, max_pool, smooth_pool
 from ssm.models.resnet import FrozenNorm
-from ssm.ops.pooling import NOTHING
+from ssm.ops.epilogue import IDENTITY
 
 IMAGES = jax.random.normal(jax.random.key(1), (6, 8, 8, 3))
 
@@ -55,13 +55,11 @@ def test_the_nets_have_the_papers_weights_and_nothing_else(name, options, weight
 def test_every_model_has_the_same_fields_and_call():
     for name, model in MODELS.items():
         net = model(classes=7, width=0.1, kernel_init=nn.initializers.ones, dot_general=None, conv_general_dilated=None)
-        present = jax.ShapeDtypeStruct((2,), bool)
+        valid = jax.ShapeDtypeStruct((2,), bool)
         logits, _ = jax.eval_shape(
-            lambda images, present, net=net: net.init_with_output(
-                jax.random.key(0), images, train=True, present=present
-            ),
+            lambda images, valid, net=net: net.init_with_output(jax.random.key(0), images, train=True, valid=valid),
             jax.ShapeDtypeStruct((2, 32, 32, 3), jnp.float32),
-            present,
+            valid,
         )
         assert logits.shape == (2, 7), name
 
@@ -79,9 +77,9 @@ def test_width_multiplies_all_but_the_classes():
 def test_the_given_convolution_and_product_are_used_everywhere(name, convolutions, products):
     calls = []
 
-    def convolve(*args, then=NOTHING, **kwargs):
+    def convolve(*args, epilogue=IDENTITY, **kwargs):
         calls.append("convolution")
-        return then.function(jax.lax.conv_general_dilated(*args, **kwargs))
+        return epilogue.function(jax.lax.conv_general_dilated(*args, **kwargs))
 
     def multiply(*args, **kwargs):
         calls.append("product")
@@ -161,10 +159,10 @@ def test_batch_statistics_leave_padding_out(kind):
     net = ResNet(blocks=1, batch_norm=kind)
     variables = jax.jit(net.init)(jax.random.key(0), IMAGES)
     padded = jnp.concatenate([IMAGES, jnp.full((2, 8, 8, 3), 100.0)])
-    present = jnp.arange(8) < 6
+    valid = jnp.arange(8) < 6
     train = jax.jit(partial(net.apply, train=True, mutable=["batch_stats"]))
     expected, alone = train(variables, IMAGES)
-    found, changed = train(variables, padded, present=present)
+    found, changed = train(variables, padded, valid=valid)
     np.testing.assert_allclose(found[:6], expected, rtol=1e-4, atol=1e-4)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), changed, alone)
     wrong, _ = train(variables, padded)
@@ -191,7 +189,7 @@ def test_layers_sorted_by_name_are_in_order():
 
 def test_impossible_options_say_what_to_do():
     assert all("batch_norm" in MODELS[name]().__dataclass_fields__ for name in RESNETS)
-    with pytest.raises(UserError, match="projections must be in 1 to 3, the blocks of a stage; got 4"):
+    with pytest.raises(UserError, match="projections must be in 1 to 3, the residual blocks of a stage; got 4"):
         shapes(ResNet(projections=4))
     with pytest.raises(UserError, match="unknown batch_norm 'off'; known are frozen, statistics, affine"):
         shapes(ResNet(batch_norm="off"))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Every form of our convolution against XLA's own: values, both gradients, and what follows."""
+"""Every form of our convolution against XLA's own: values, both gradients, and epilogues."""
 
 from functools import partial
 
@@ -13,10 +13,10 @@ from jax.extend.core import subjaxprs
 
 from ssm.ops import convolution, matmul
 from ssm.ops.convolution import NUMBERS, block_size, conv_general_dilated
-from ssm.ops.pooling import ELU, NOTHING, POOL_ELU
+from ssm.ops.epilogue import ELU, IDENTITY, POOL_ELU
 
-FORMS = ("auto", "xla", "columns", "winograd")
-THEN = {"nothing": NOTHING, "elu": ELU, "pool_elu": POOL_ELU}
+FORMS = ("auto", "xla", "im2col", "winograd")
+EPILOGUES = {"identity": IDENTITY, "elu": ELU, "pool_elu": POOL_ELU}
 ONE_TILE = 1  # then a block is one image, or few
 NHWC = {"dimension_numbers": NUMBERS}
 
@@ -81,13 +81,13 @@ def all_of(function, x, w, jit=jax.jit):
     return jit(both)(x, w)
 
 
-def same_size(x, w, *, then=NOTHING, **options):
+def same_size(x, w, *, epilogue=IDENTITY, **options):
     """Convolve as the 3 x 3 layers of the nets do."""
-    return conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=NUMBERS, then=then, **options)
+    return conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=NUMBERS, epilogue=epilogue, **options)
 
 
-def xlas(x, w, then=NOTHING):
-    return then.function(lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=NUMBERS))
+def xlas(x, w, epilogue=IDENTITY):
+    return epilogue.function(lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=NUMBERS))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -101,22 +101,25 @@ def test_every_form_is_xlas_convolution(case):
         close(found, expected)
 
 
-@pytest.mark.parametrize("then", THEN)
+@pytest.mark.parametrize("epilogue", EPILOGUES)
 @pytest.mark.parametrize("size", [(6, 4), (5, 7)], ids=["even", "odd"])
 @pytest.mark.parametrize("tiles", [ONE_TILE, 12, 256])
-def test_what_follows_is_done_in_blocks_of_any_size(monkeypatch, then, size, tiles):
+def test_the_epilogue_is_applied_in_blocks_of_any_size(monkeypatch, epilogue, size, tiles):
     monkeypatch.setattr(convolution, "TILES", tiles)
     x, w = draw((6, *size, 5), (3, 3, 5, 4))
-    expected = all_of(partial(xlas, then=THEN[then]), x, w)
-    for form in ("columns", "winograd"):
-        close(all_of(partial(same_size, form=form, then=THEN[then]), x, w), expected)
+    expected = all_of(partial(xlas, epilogue=EPILOGUES[epilogue]), x, w)
+    for form in ("im2col", "winograd"):
+        close(all_of(partial(same_size, form=form, epilogue=EPILOGUES[epilogue]), x, w), expected)
 
 
-@pytest.mark.parametrize("then", THEN)
-def test_what_follows_a_convolution_that_is_xlas_or_pointwise(then):
+@pytest.mark.parametrize("epilogue", EPILOGUES)
+def test_the_epilogue_of_a_convolution_that_is_xlas_or_pointwise(epilogue):
     x, w, v = draw((2, 6, 4, 3), (5, 5, 3, 4), (1, 1, 3, 4))
     for kernel in (w, v):
-        close(all_of(partial(same_size, then=THEN[then]), x, kernel), all_of(partial(xlas, then=THEN[then]), x, kernel))
+        close(
+            all_of(partial(same_size, epilogue=EPILOGUES[epilogue]), x, kernel),
+            all_of(partial(xlas, epilogue=EPILOGUES[epilogue]), x, kernel),
+        )
 
 
 def test_blocks_are_the_largest_part_of_a_batch_that_has_few_tiles(monkeypatch):
@@ -130,7 +133,7 @@ def test_blocks_are_the_largest_part_of_a_batch_that_has_few_tiles(monkeypatch):
 def test_eager_is_jitted(monkeypatch, form):
     monkeypatch.setattr(convolution, "TILES", ONE_TILE)
     x, w = draw((3, 4, 4, 3), (3, 3, 3, 4))
-    function = partial(same_size, form=form, then=POOL_ELU)
+    function = partial(same_size, form=form, epilogue=POOL_ELU)
     close(all_of(function, x, w, jit=lambda f: f), all_of(function, x, w))
 
 
@@ -140,7 +143,7 @@ def products_in(jaxpr):
     return inner + sum(equation.primitive.name == "dot_general" for equation in jaxpr.eqns)
 
 
-@pytest.mark.parametrize("form", ["columns", "winograd"])
+@pytest.mark.parametrize("form", ["im2col", "winograd"])
 @pytest.mark.parametrize("tiles", [ONE_TILE, 256])
 @pytest.mark.parametrize("inside", [lambda f: f, jax.jit], ids=["plain", "jit"])
 def test_nobody_pays_for_a_cotangent_that_is_not_asked_for(monkeypatch, form, tiles, inside):
@@ -148,7 +151,7 @@ def test_nobody_pays_for_a_cotangent_that_is_not_asked_for(monkeypatch, form, ti
     x, w = draw((3, 4, 4, 3), (3, 3, 3, 4))
 
     def loss(x, w):
-        return jnp.sum(inside(partial(same_size, form=form, then=ELU))(x, w) ** 2)
+        return jnp.sum(inside(partial(same_size, form=form, epilogue=ELU))(x, w) ** 2)
 
     both = jax.grad(loss, argnums=(0, 1))
     one = jax.grad(loss, argnums=1)
@@ -171,7 +174,7 @@ def test_nobody_pays_for_it_inside_a_scan_over_batches():
 def test_vectorised_seeds_are_each_seed_alone(monkeypatch, form, shared):
     monkeypatch.setattr(convolution, "TILES", ONE_TILE)
     x, w = draw((3, 2, 4, 6, 3), (3, 3, 3, 3, 16))
-    function = partial(same_size, form=form, then=POOL_ELU)
+    function = partial(same_size, form=form, epilogue=POOL_ELU)
     one = lambda x, w: all_of(function, x, w, jit=lambda f: f)  # noqa: E731
     found = jax.jit(jax.vmap(one, in_axes=(None if shared else 0, 0)))(x[0] if shared else x, w)
     for seed in range(3):
@@ -187,10 +190,12 @@ def test_training_steps_in_a_scan_are_those_outside(monkeypatch, form):
         loss, gradient = jax.value_and_grad(lambda w: jnp.mean(function(x, w) ** 2))(w)
         return w - 0.1 * gradient, loss
 
-    found = jax.jit(lambda w, x: lax.scan(partial(step, function=partial(same_size, form=form, then=ELU)), w, x))(w, x)
+    found = jax.jit(lambda w, x: lax.scan(partial(step, function=partial(same_size, form=form, epilogue=ELU)), w, x))(
+        w, x
+    )
     losses = []
     for batch in x:
-        w, loss = step(w, batch, partial(xlas, then=ELU))
+        w, loss = step(w, batch, partial(xlas, epilogue=ELU))
         losses.append(loss)
     close(found, (w, jnp.stack(losses)))
 
@@ -205,12 +210,12 @@ small = st.integers(1, 5)
     width=st.integers(1, 8),
     channels=st.tuples(small, small),
     form=st.sampled_from(FORMS),
-    then=st.sampled_from(["nothing", "elu"]),
+    epilogue=st.sampled_from(["identity", "elu"]),
     tiles=st.integers(1, 20),
     seed=st.integers(0, 1000),
 )
-def test_whole_numbers_are_convolved_exactly(batch, height, width, channels, form, then, tiles, seed):
-    """Winograd's transforms of small whole numbers are exact, too, and so is every gradient where nothing follows."""
+def test_whole_numbers_are_convolved_exactly(batch, height, width, channels, form, epilogue, tiles, seed):
+    """Winograd's transforms of small whole numbers are exact, too, and so is every gradient without an epilogue."""
     rng = np.random.default_rng(seed)
     shapes = (batch, height, width, channels[0]), (3, 3, *channels), (batch, height, width, channels[1])
     x, w, g = (jnp.asarray(rng.integers(-3, 4, shape), jnp.float32) for shape in shapes)
@@ -224,9 +229,9 @@ def test_whole_numbers_are_convolved_exactly(batch, height, width, channels, for
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(convolution, "TILES", tiles)
-        found = both(partial(same_size, form=form, then=THEN[then]))
-    expected = both(partial(xlas, then=THEN[then]))
-    if then == "nothing":
+        found = both(partial(same_size, form=form, epilogue=EPILOGUES[epilogue]))
+    expected = both(partial(xlas, epilogue=EPILOGUES[epilogue]))
+    if epilogue == "identity":
         jax.tree.map(np.testing.assert_array_equal, found, expected)
     else:
         jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-4), found, expected)
@@ -250,7 +255,7 @@ def rounded(x):
 @pytest.mark.parametrize("window", [3, 1, 5])
 def test_bfloat16_operands_are_rounded_and_sums_are_float32(form, window):
     x, w = draw((3, 4, 6, 9), (window, window, 9, 5))
-    found = jax.jit(partial(same_size, form="columns" if form == "winograd" else form, bfloat16=True))(x, w)
+    found = jax.jit(partial(same_size, form="im2col" if form == "winograd" else form, bfloat16=True))(x, w)
     close(found, xlas(rounded(x), rounded(w)))
 
 
@@ -260,12 +265,12 @@ def test_bfloat16_operands_are_rounded_and_sums_are_float32(form, window):
 def test_bfloat16_gradients_are_products_of_rounded_operands(monkeypatch, window, tiles):
     monkeypatch.setattr(convolution, "TILES", tiles)
     x, w, g = draw((3, 4, 6, 9), (window, window, 9, 5), (3, 4, 6, 5))
-    _, pull = jax.vjp(partial(same_size, form="columns", bfloat16=True), x, w)
+    _, pull = jax.vjp(partial(same_size, form="im2col", bfloat16=True), x, w)
     _, pull_rounded = jax.vjp(xlas, rounded(x), rounded(w))
     close(pull(g), pull_rounded(rounded(g)))
 
 
-@pytest.mark.parametrize("form", ["auto", "columns", "winograd"])
+@pytest.mark.parametrize("form", ["auto", "im2col", "winograd"])
 def test_bfloat16_differs_from_float32_by_its_rounding(form):
     x, w = draw((3, 4, 6, 16), (3, 3, 16, 16))
     found, expected = (all_of(partial(same_size, form=form, bfloat16=on), x, w) for on in (True, False))

@@ -96,7 +96,7 @@ def resnet(pictures):
     named = {"model": "resnet20", "method": "signed", "preset": "default", "dataset": "cifar10"}
     values = {"epochs": 2, "batch_size": 8, "width": 0.25, "batch_norm": "affine"}
     settings = resolve(**named, samples=20, overrides=values)
-    return make_trainer(settings, pictures, devices=jax.devices()[:1], form="columns", resumable=True)
+    return make_trainer(settings, pictures, devices=jax.devices()[:1], form="im2col", resumable=True)
 
 
 @pytest.mark.slow  # a whole ResNet; what is stored is one tree, whatever is in it

@@ -1,0 +1,62 @@
+"""What an artefact's file holds, as values in memory: the layers, and what else inference needs."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float32, Int8
+
+from ssm.models.graph import Architecture
+
+
+class Layer(NamedTuple):
+    """A layer's kernel: `ternary` times `constant`, int8 [in, out] or [height, width, in, out] and a float32.
+
+    Where the frozen weights do not share one magnitude, `constant` is None and `ternary` is the mask on them; the
+    weights are drawn again from the seed (`Contents.recipe`).
+    """
+
+    ternary: Int8[np.ndarray, "..."]
+    constant: float | None
+
+    def times(self, frozen: np.ndarray | None) -> Float32[np.ndarray, "..."]:
+        """Return the effective weights; `frozen` weights are needed where there is no constant."""
+        if self.constant is not None:
+            return self.ternary.astype(np.float32) * np.float32(self.constant)
+        assert frozen is not None
+        return self.ternary.astype(np.float32) * frozen
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Contents:
+    """All that inference needs of a trained net, as a file holds it.
+
+    layers: by name, such as `Dense_0`, in the net's order of names.
+    values: what else it learned or kept, float32, by `COLLECTION/LAYER/NAME`: scales, offsets, batch statistics.
+    architecture: one of the paper's networks; None for a module of the user's, which the file does not hold.
+    precision: of its products, float32 or bfloat16.
+    class_names: one per output.
+    about: for people, where the net came from: method, dataset, seed, run, accuracy, ...
+    recipe: the configuration, and the hashes of the frozen weights that are drawn again from the seed, if any are.
+    """
+
+    layers: Mapping[str, Layer]
+    values: Mapping[str, Float32[np.ndarray, "..."]] = field(default_factory=dict)
+    architecture: Architecture | None
+    precision: str = "float32"
+    class_names: tuple[str, ...] = ()
+    about: Mapping[str, Any] = field(default_factory=dict)
+    recipe: Mapping[str, Any] | None = None
+
+
+def kernel_path(layer: str) -> tuple[str, ...]:
+    """Return a layer's path in the params: `Dense_0` names `Dense_0/kernel`; other parameters are named in full."""
+    path = tuple(layer.split("/"))
+    return path if path[-1] == "embedding" else (*path, "kernel")
+
+
+def digest(array: np.ndarray) -> str:
+    """Return 16 hex digits of the SHA-256 of an array's bytes in row-major order."""
+    return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]

@@ -1,0 +1,145 @@
+"""The paper's networks as Flax modules, and by name; their layers are those of `ssm.models.description`."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from flax import linen as nn
+from jax import Array
+from jaxtyping import Bool, Float
+
+from ssm.models import description
+from ssm.models.description import BLOCKS, HIDDEN, PAIRS
+from ssm.models.resnet import BatchNorm, ResidualBlock, normalise
+from ssm.ops.activations import elu
+from ssm.ops.epilogue import ELU, POOL_ELU, Epilogue, conv_general_dilated
+from ssm.ops.pooling import smooth_pool
+
+
+class Net(nn.Module):
+    """A network's common fields, and its dense layers, which have no biases.
+
+    `classes`: outputs.  `width`: multiplies the sizes of all other layers.  `kernel_init`: of all kernels.
+    `dot_general`, `conv_general_dilated`: products and convolutions as `flax.linen` takes them, None for JAX's own.
+    """
+
+    classes: int = 10
+    width: float = 1.0
+    kernel_init: Callable[..., Array] = nn.initializers.he_normal()
+    dot_general: Callable[..., Array] | None = None
+    conv_general_dilated: Callable[..., Array] | None = None
+
+    def logits(self, x: Float[Array, "batch features"], hidden: Sequence[int] = ()) -> Float[Array, "batch classes"]:
+        """Return the dense layers' output: those of the sizes `hidden`, ELU after each, and the output layer."""
+        *inner, last = description.dense_layers(hidden, self.classes, self.width)
+        for layer in inner:
+            x = elu(self._dense(layer)(x))
+        return self._dense(last)(x)
+
+    def _dense(self, layer: description.Dense) -> nn.Dense:
+        return nn.Dense(
+            layer.size, use_bias=False, kernel_init=self.kernel_init, dot_general=self.dot_general, name=layer.name
+        )
+
+
+class FCN(Net):
+    """The paper's fully connected net: dense layers without biases, ELU between them.
+
+    Input [batch, ...], flattened; output logits [batch, classes].  784-300-100-10 on MNIST has 266,200 weights.
+    Layers in order: Dense_0, Dense_1, Dense_2.  `width` multiplies the `hidden` sizes; `train`, `valid` and
+    `conv_general_dilated` have no effect: all nets take them.
+    """
+
+    hidden: tuple[int, ...] = HIDDEN["fcn"]
+
+    @nn.compact
+    def __call__(
+        self, x: Float[Array, "batch ..."], *, train: bool = False, valid: Bool[Array, " batch"] | None = None
+    ) -> Float[Array, "batch classes"]:
+        return self.logits(x.reshape((x.shape[0], -1)), self.hidden)
+
+
+class ConvNet(Net):
+    """The paper's Conv2 to Conv8: pairs of 3x3 convolutions, each pair and a 2x2 max-pool, then dense layers.
+
+    Input [batch, height, width, channels]; output logits [batch, classes].  No biases; ELU after every layer but the
+    last.  Layers in order: Conv_0, Conv_1 (the first pair), ..., then Dense_0, Dense_1, Dense_2.  `width` multiplies
+    the channels of the `pairs` and the `hidden` sizes; `train` and `valid` have no effect: all nets take them.
+    `conv_general_dilated` takes what JAX's does, and an `epilogue`, which it applies to its output.
+    Source: the paper's table of architectures.
+    """
+
+    pairs: tuple[int, ...] = PAIRS["conv4"]
+    hidden: tuple[int, ...] = HIDDEN["conv4"]
+
+    @nn.compact
+    def __call__(
+        self,
+        x: Float[Array, "batch height width channels"],
+        *,
+        train: bool = False,
+        valid: Bool[Array, " batch"] | None = None,
+    ) -> Float[Array, "batch classes"]:
+        for first, second in description.convolution_pairs(self.pairs, self.width):
+            x = self._conv(first, ELU)(x)
+            x = self._conv(second, POOL_ELU)(x)
+        return self.logits(x.reshape((x.shape[0], -1)), self.hidden)
+
+    def _conv(self, layer: description.Convolution, epilogue: Epilogue) -> nn.Conv:
+        convolve = partial(self.conv_general_dilated or conv_general_dilated, epilogue=epilogue)
+        return _conv(layer, kernel_init=self.kernel_init, conv_general_dilated=convolve)
+
+
+class ResNet(Net):
+    """The paper's ResNet: a stem, three stages of residual blocks, the mean over all positions, a dense layer.
+
+    Input [batch, height, width, channels]; output logits [batch, classes].  No biases.  Layers in order: Conv_0 (the
+    stem, 3x3; then batch normalisation BatchNorm_0, ELU and a 3x3 max-pool of stride 1), Block_00, Block_01, ...
+    (`blocks` of each stage; see `ResidualBlock`), Dense_0.
+
+    - `blocks`: blocks of a stage, 3, 9 or 18 for ResNet20, 56 or 110;
+    - `projections`: how many of them, evenly spaced from the first on, are projection blocks, strided in stages 2
+      and 3; the authors' masked ResNet110 has 2 where the dense one has 1;
+    - `width`: multiplies the 16, 32 and 64 filters of the stages;
+    - `batch_norm`: "frozen" divides by sqrt(1.001) and has no parameters; "statistics" normalises by the batch's
+      mean and variance in training and by their running averages, collection `batch_stats`, otherwise; "affine"
+      also has a `scale` and `bias`;
+    - `stem_affine`: under "frozen", whether the stem's layer has a `scale` and `bias` nevertheless.
+
+    `train` says whether batch statistics are used and their averages updated; `valid`, which samples of a padded
+    batch they count (None: all).  Raises `UserError` for `projections` outside 1 to `blocks`, or another `batch_norm`.
+    Source: the authors' program; docs/ledger.md, rows 14 to 16.
+    """
+
+    blocks: int = BLOCKS["resnet20"]
+    projections: int = 1
+    batch_norm: BatchNorm = "frozen"
+    stem_affine: bool = False
+
+    @nn.compact
+    def __call__(
+        self,
+        x: Float[Array, "batch height width channels"],
+        *,
+        train: bool = False,
+        valid: Bool[Array, " batch"] | None = None,
+    ) -> Float[Array, "batch classes"]:
+        conv = partial(_conv, kernel_init=self.kernel_init, conv_general_dilated=self.conv_general_dilated)
+        norm = partial(normalise, kind=self.batch_norm, train=train, valid=valid)
+        stem = description.stem(self.width)
+        x = elu(norm(conv(stem)(x), name=stem.norm, affine=self.stem_affine))
+        x = smooth_pool(x)
+        for block in description.residual_blocks(self.blocks, self.projections, self.width):
+            x = ResidualBlock(block, conv, norm, name=block.name)(x)
+        return self.logits(x.mean(axis=(1, 2)))
+
+
+MODELS: Mapping[str, Callable[..., nn.Module]] = {
+    "fcn": FCN,
+    **{name: partial(ConvNet, pairs=pairs, hidden=HIDDEN[name]) for name, pairs in PAIRS.items()},
+    **{name: partial(ResNet, blocks=blocks) for name, blocks in BLOCKS.items()},
+}
+"""The paper's networks by name."""
+
+
+def _conv(layer: description.Convolution, **options) -> nn.Conv:
+    return nn.Conv(layer.size, (layer.window, layer.window), layer.stride, use_bias=False, name=layer.name, **options)
