@@ -38,8 +38,8 @@ class Options:
     preset: Literal["default", "paper", "code", "sinn1", "sinn2"] = "default"
     """Recipe: what works best, the paper's, its program's, or its sparser SiNN 1 and 2 (signed; fcn and Conv nets)."""
     dataset: str = "auto"
-    """mnist, fashion_mnist, mnist5k (fcn), cifar10, cifar100 (the others), tfds:NAME, or npz:FILE with x_train, y_train,
-    x_test and y_test; auto takes the model's own set if it can be had within 15 s, else mnist5k for mnist."""
+    """mnist, fashion_mnist, mnist5k (fcn), cifar10, cifar100 (the others), tfds:NAME, or npz:FILE (arrays x_train,
+    y_train, x_test, y_test); auto takes the model's own set if it can be had within 15 s, else mnist5k for mnist."""
     classes: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(default: the data set's)")] = None
     """Outputs of the net: an error unless the data set has as many classes."""
     data_dir: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None

@@ -21,7 +21,7 @@ def straight_through(hard, soft):
 straight_through.defvjp(lambda hard, soft: (hard, None), lambda _, gradient: (None, gradient))
 
 
-def edge_popup(density: float) -> ssm.Learner:
+def edge_popup(density: float = 0.1) -> ssm.Learner:
     """Keep the share `density` of each layer with the largest |score|; gradients go straight through to |score|."""
 
     def init(key, kernel):

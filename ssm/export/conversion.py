@@ -11,7 +11,7 @@ from ssm.export.artifact import Artifact
 from ssm.export.contents import Layer, digest
 from ssm.export.flax_module import initial_frozen
 from ssm.files import plain
-from ssm.models.graph import architecture, value_shapes
+from ssm.models.graph import NETS, architecture, value_shapes
 from ssm.runs.images import image_facts
 from ssm.runs.initial import config_of
 from ssm.runs.reader import FinishedRun, spans
@@ -32,6 +32,11 @@ def from_run(run: FinishedRun, seed: int) -> Artifact:
         raise UserError(f"{run.folder} is a baseline: there is no mask, and a run keeps no trained weights")
     if seed not in run.seeds:
         raise UserError(f"{run.folder} has no finished seed {seed}; it has {spans(run.seeds) or 'none'}")
+    if run.setting("model") not in NETS:
+        raise UserError(
+            f"{run.folder} is of a net of your own, of which a run does not keep all that a file needs: train it with "
+            "ssm.train, and save what ssm.export.from_supermask makes of its variables"
+        )
     masks = {layer: mask[0] for layer, mask in run.masks([seed]).items()}
     inputs, class_names = image_facts(run)
     net = architecture(run.setting, inputs, len(class_names))

@@ -21,6 +21,10 @@ MOST_NUMBERS = 1 << 24  # of one image
 NORMS = ("none", "frozen", "statistics", "affine")
 
 
+NETS = (*HIDDEN, *BLOCKS)
+"""The names of the nets that have a graph."""
+
+
 class Node(NamedTuple):
     """One operation on the outputs of the nodes named in `inputs`; `name` is also that of its layer's parameters.
 
@@ -56,9 +60,8 @@ class Architecture:
     stem_affine: bool = False
 
     def __post_init__(self) -> None:
-        known = (*HIDDEN, *BLOCKS)
-        if self.model not in known:
-            raise UserError(f"model {self.model!r} is not known; known are {', '.join(known)}")
+        if self.model not in NETS:
+            raise UserError(f"model {self.model!r} is not known; known are {', '.join(NETS)}")
         whole = isinstance(self.inputs, tuple) and all(type(size) is int for size in (*self.inputs, self.classes))
         if not whole or len(self.inputs) != 3 or min(*self.inputs, self.classes) < 1:
             raise UserError(f"{self.model}: no net of inputs {self.inputs} and {self.classes} classes")

@@ -74,10 +74,19 @@ def learner(config: Config, rule: Rule, *, folded: bool | None = None) -> Learne
     return learners.signed(**options, folded=can_fold(config) if folded is None else folded)
 
 
+def made_by(factory: Any, option: str, text: str, **options: Any) -> Any:
+    """Return what a factory of the user's makes of the options that it names; raises UserError if it can't."""
+    try:
+        named = inspect.signature(factory).parameters
+        return factory(**{name: value for name, value in options.items() if name in named})
+    except TypeError as error:
+        raise UserError(f"--{option}={text} cannot be called without arguments: {error}.") from error
+
+
 def own_learner(config: Config) -> Learner:
     """Return the learner that the user's factory makes; raises UserError if it makes none."""
     factory = load_object(config.learner, "learner")
-    made = factory() if callable(factory) and not isinstance(factory, Learner) else factory
+    made = factory if isinstance(factory, Learner) else made_by(factory, "learner", config.learner)
     if not isinstance(made, Learner):
         raise UserError(f"--learner={config.learner} must make an ssm.Learner; it made {type(made).__name__}.")
     return made
@@ -121,9 +130,8 @@ def own_net(config: Config, classes: int, numbers: Numbers | None = None) -> Sup
     Raises UserError if the name is no Flax module.
     """
     factory = load_object(config.model, "model")
-    if callable(factory) and not isinstance(factory, nn.Module):
-        named = inspect.signature(factory).parameters
-        factory = factory(**({"classes": classes} if "classes" in named else {}))
+    if not isinstance(factory, nn.Module):
+        factory = made_by(factory, "model", config.model, classes=classes)
     if not isinstance(factory, nn.Module):
         raise UserError(f"--model={config.model} must be a Flax module or make one; it is {type(factory).__name__}.")
     rule = threshold(config)

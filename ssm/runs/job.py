@@ -11,7 +11,7 @@ from ssm.ops.convolution import Form
 from ssm.recipes import build
 from ssm.recipes.config import Config
 from ssm.recipes.presets import OWN, kind
-from ssm.runs.estimate import Memory, memory_needed
+from ssm.runs.estimate import Memory, count_masked, memory_needed
 from ssm.runs.names import member_key, run_folder
 from ssm.training.loop import Member
 from ssm.training.task import Task
@@ -44,6 +44,11 @@ class Job:
     def task(self) -> Task:
         """The task, made once."""
         return self.make_task()
+
+    def check(self) -> None:
+        """Raise UserError if the net cannot be made, or has nothing to mask; the built-in nets always can."""
+        if self.memory is None:
+            count_masked(self.task.net(self.task.numbers), self.task.example)
 
 
 def recipe_job(config: Config, dataset: Dataset, form: Form = "auto") -> Job:

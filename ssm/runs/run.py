@@ -115,6 +115,8 @@ def run_jobs(
     """
     options = options or RunOptions()
     loop = options.loop or seed_loop()
+    for job in jobs:
+        job.check()  # before a folder is made
     runs = [_described(job, out, loop) for job in jobs]
     folder = folder or runs[0].folder
     pairs = [(place, seed) for place in range(len(jobs)) for seed in dict.fromkeys(seeds)]

@@ -26,7 +26,7 @@ from ssm.analysis.statistics import interval
 from ssm.errors import UserError
 from ssm.export import Artifact
 from ssm.files import plain
-from ssm.models.graph import Architecture, architecture, graph, kernel_shapes, value_shapes
+from ssm.models.graph import NETS, Architecture, architecture, graph, kernel_shapes, value_shapes
 from ssm.runs.images import image_facts
 from ssm.runs.reader import FinishedRun
 from ssm.runs.value_file import load_values, value_path
@@ -117,11 +117,13 @@ def agreement_table(masks: Masks, looked: Looked) -> Table:
 def dead_table(run: FinishedRun, masks: Masks) -> Table | None:
     """Return the inputs and units without a path from the images to the logits, means over the seeds.
 
-    None where the layers are not those of the net that the run's configuration names.
+    None where the net is one of the user's own, or the layers are not those of the net that the configuration names.
     """
     try:
         inputs, class_names = image_facts(run)
     except UserError:  # an older run of a data set of the user's
+        return None
+    if run.setting("model") not in NETS:
         return None
     net = architecture(run.setting, inputs, len(class_names))
     if set(masks) != set(kernel_shapes(graph(net), inputs)):
