@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from ssm.analysis.statistics import interval
+from ssm.runs.statistics import interval
 from ssm.errors import UserError
 from ssm.files import plain, read_json, write_json
 from ssm.recipes.presets import NEUTRAL

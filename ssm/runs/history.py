@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ssm.analysis.statistics import interval
+from ssm.runs.statistics import interval
 from ssm.errors import UserError
 from ssm.files import write_atomic
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ssm import thresholds
-from ssm.analysis.statistics import interval
+from ssm.runs.statistics import interval
 from ssm.errors import UserError
 from ssm.recipes.config import Config
 from ssm.runs.folder import read_summary

@@ -22,13 +22,13 @@ from ssm.analysis import (
     sizes,
     total,
 )
-from ssm.analysis.statistics import interval
 from ssm.errors import UserError
 from ssm.export import Artifact
 from ssm.files import plain
 from ssm.models.graph import NETS, Architecture, architecture, graph, kernel_shapes, value_shapes
 from ssm.runs.images import image_facts
 from ssm.runs.reader import FinishedRun
+from ssm.runs.statistics import interval
 from ssm.runs.value_file import load_values, value_path
 from ssm.viz.labels import ordered, percent
 

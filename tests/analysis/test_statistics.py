@@ -5,8 +5,9 @@ import pytest
 from scipy.stats import t
 
 from ssm.analysis import compare
-from ssm.analysis.statistics import interval, std_from_quantiles, welch, welch_from_summary
+from ssm.analysis.statistics import std_from_quantiles, welch, welch_from_summary
 from ssm.runs.reader import FinishedRun
+from ssm.runs.statistics import interval
 
 
 def test_interval_of_known_values():

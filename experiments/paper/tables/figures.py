@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from paper.tables.printed import METHODS, Record, dataset
-from ssm.analysis.statistics import interval
 from ssm.errors import UserError
 from ssm.files import read_json
 from ssm.runs.history import read_history
 from ssm.runs.reader import FinishedRun
+from ssm.runs.statistics import interval
 
 Summary = Mapping[str, Any]
 
