@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ssm.runs.statistics import interval
+
 if TYPE_CHECKING:
     from ssm.runs.reader import FinishedRun
 
