@@ -1,6 +1,7 @@
 """The directions of the code's imports, lazy ones included: they may not change by accident."""
 
 import ast
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -59,7 +60,7 @@ def test_the_top_has_few_files():
 def test_the_training_step_is_five_files_from_the_program():
     way = ["ssm.runs.run", "ssm.training.loop", "ssm.training.epoch", "ssm.training.step"]
     assert way[0] in imported(ROOT / "experiments" / "train.py")
-    for module, after in zip(way, way[1:], strict=False):
+    for module, after in pairwise(way):
         assert after in imported(MODULES[module])
     assert "def training_step(" in MODULES[way[-1]].read_text(encoding="utf-8")
 
