@@ -1,6 +1,6 @@
 """The paper's networks as plain Flax modules; nothing here knows of masks.
 
-All are called as `net(x, *, train=False, present=None)` and have the fields of `Net`.  Names are imported when they are
+All are called as `net(x, *, train=False, valid=None)` and have the fields of `Net`.  Names are imported when they are
 first used: `ssm.models.graph`, which describes the nets without JAX, must not wait for it.
 """
 

@@ -14,7 +14,7 @@ class FCN(Net):
     """The paper's fully connected net: dense layers without biases, ELU between them.
 
     Input [batch, ...], flattened; output logits [batch, classes].  784-300-100-10 on MNIST has 266,200 weights.
-    Layers in order: Dense_0, Dense_1, Dense_2.  `width` multiplies the `hidden` sizes; `train`, `present` and
+    Layers in order: Dense_0, Dense_1, Dense_2.  `width` multiplies the `hidden` sizes; `train`, `valid` and
     `conv_general_dilated` are there for other nets' sake.
     """
 
@@ -22,7 +22,7 @@ class FCN(Net):
 
     @nn.compact
     def __call__(
-        self, x: Float[Array, "batch ..."], *, train: bool = False, present: Bool[Array, " batch"] | None = None
+        self, x: Float[Array, "batch ..."], *, train: bool = False, valid: Bool[Array, " batch"] | None = None
     ) -> Float[Array, "batch classes"]:
         x = x.reshape((x.shape[0], -1))
         for size in self.hidden:
@@ -35,7 +35,7 @@ class ConvNet(Net):
 
     Input [batch, height, width, channels]; output logits [batch, classes].  No biases; ELU after every layer but the
     last.  Layers in order: Conv_0, Conv_1 (the first pair), ..., then Dense_0, Dense_1, Dense_2.  `width` multiplies
-    the channels of the `pairs` and the `hidden` sizes; `train` and `present` are there for other nets' sake.
+    the channels of the `pairs` and the `hidden` sizes; `train` and `valid` are there for other nets' sake.
     `conv_general_dilated` takes what JAX's does, and what follows the convolution as `then`.
     Source: the paper's table of architectures.
     """
@@ -49,7 +49,7 @@ class ConvNet(Net):
         x: Float[Array, "batch height width channels"],
         *,
         train: bool = False,
-        present: Bool[Array, " batch"] | None = None,
+        valid: Bool[Array, " batch"] | None = None,
     ) -> Float[Array, "batch classes"]:
         for size in self.pairs:
             x = self._conv(self.scaled(size), ELU)(x)

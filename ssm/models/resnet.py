@@ -84,7 +84,7 @@ class ResNet(Net):
       also has a `scale` and `bias`;
     - `stem_affine`: under "frozen", whether the stem's layer has a `scale` and `bias` nevertheless.
 
-    `train` says whether batch statistics are used and their averages updated; `present`, which samples of a padded
+    `train` says whether batch statistics are used and their averages updated; `valid`, which samples of a padded
     batch they count (None: all).  Raises `UserError` for `projections` outside 1 to `blocks`, or another `batch_norm`.
     Source: the authors' program; docs/ledger.md, rows 14 to 16.
     """
@@ -100,14 +100,14 @@ class ResNet(Net):
         x: Float[Array, "batch height width channels"],
         *,
         train: bool = False,
-        present: Bool[Array, " batch"] | None = None,
+        valid: Bool[Array, " batch"] | None = None,
     ) -> Float[Array, "batch classes"]:
         if not 1 <= self.projections <= self.blocks:
             raise UserError(f"projections must be in 1 to {self.blocks}, the blocks of a stage; got {self.projections}")
         conv = partial(
             nn.Conv, use_bias=False, kernel_init=self.kernel_init, conv_general_dilated=self.conv_general_dilated
         )
-        norm = partial(normalise, kind=self.batch_norm, train=train, present=present)
+        norm = partial(normalise, kind=self.batch_norm, train=train, valid=valid)
         sizes = [self.scaled(size) for size in FILTERS]
         projected = {index * self.blocks // self.projections for index in range(self.projections)}
 
@@ -131,7 +131,7 @@ def normalise(
     kind: BatchNorm,
     name: str,
     train: bool,
-    present: Bool[Array, " batch"] | None,
+    valid: Bool[Array, " batch"] | None,
     affine: bool = False,
 ) -> Float[Array, "batch height width channels"]:
     """Return x batch-normalised by a layer `name` of this `kind`, made in the module that calls.
@@ -151,4 +151,4 @@ def normalise(
         use_scale=affine,
         name=name,
     )
-    return layer(x, mask=None if present is None else present[:, None, None, None])
+    return layer(x, mask=None if valid is None else valid[:, None, None, None])

@@ -55,13 +55,13 @@ def test_the_nets_have_the_papers_weights_and_nothing_else(name, options, weight
 def test_every_model_has_the_same_fields_and_call():
     for name, model in MODELS.items():
         net = model(classes=7, width=0.1, kernel_init=nn.initializers.ones, dot_general=None, conv_general_dilated=None)
-        present = jax.ShapeDtypeStruct((2,), bool)
+        valid = jax.ShapeDtypeStruct((2,), bool)
         logits, _ = jax.eval_shape(
-            lambda images, present, net=net: net.init_with_output(
-                jax.random.key(0), images, train=True, present=present
+            lambda images, valid, net=net: net.init_with_output(
+                jax.random.key(0), images, train=True, valid=valid
             ),
             jax.ShapeDtypeStruct((2, 32, 32, 3), jnp.float32),
-            present,
+            valid,
         )
         assert logits.shape == (2, 7), name
 
@@ -161,10 +161,10 @@ def test_batch_statistics_leave_padding_out(kind):
     net = ResNet(blocks=1, batch_norm=kind)
     variables = jax.jit(net.init)(jax.random.key(0), IMAGES)
     padded = jnp.concatenate([IMAGES, jnp.full((2, 8, 8, 3), 100.0)])
-    present = jnp.arange(8) < 6
+    valid = jnp.arange(8) < 6
     train = jax.jit(partial(net.apply, train=True, mutable=["batch_stats"]))
     expected, alone = train(variables, IMAGES)
-    found, changed = train(variables, padded, present=present)
+    found, changed = train(variables, padded, valid=valid)
     np.testing.assert_allclose(found[:6], expected, rtol=1e-4, atol=1e-4)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), changed, alone)
     wrong, _ = train(variables, padded)
