@@ -125,7 +125,9 @@ def test_scores_get_the_kernel_times_the_weight_gradient():
     net, variables = start(nn.Dense(1, use_bias=False), jnp.ones((1, 4)))
     x = jnp.array([[1.0, 2.0, 3.0, 4.0]])
     gradient = jax.grad(lambda p: net.apply({**variables, "params": p}, x).sum())(variables["params"])
-    np.testing.assert_allclose(gradient["net"]["kernel"], variables["frozen"]["layers"]["kernel"].kernel * x.T, rtol=1e-6)
+    np.testing.assert_allclose(
+        gradient["net"]["kernel"], variables["frozen"]["layers"]["kernel"].kernel * x.T, rtol=1e-6
+    )
 
 
 def test_other_parameters_are_frozen_or_trained_as_told():

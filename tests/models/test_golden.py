@@ -7,13 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from ssm.training.gauge import flip, from_step, to_step, transpose
 
 from ssm import losses
 from ssm.learners import LEARNERS
 from ssm.ops.convolution import conv_general_dilated
 from ssm.optim import sgdw
 from ssm.supermask import effective_weights, masks
-from ssm.training.gauge import flip, from_step, to_step, transpose
 from ssm.trees import flatten, unflatten
 from tests.support.golden_cases import CASES, CONVOLUTIONAL, identify, inputs, net, paths, score_bound, summary
 

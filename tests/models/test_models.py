@@ -57,9 +57,7 @@ def test_every_model_has_the_same_fields_and_call():
         net = model(classes=7, width=0.1, kernel_init=nn.initializers.ones, dot_general=None, conv_general_dilated=None)
         valid = jax.ShapeDtypeStruct((2,), bool)
         logits, _ = jax.eval_shape(
-            lambda images, valid, net=net: net.init_with_output(
-                jax.random.key(0), images, train=True, valid=valid
-            ),
+            lambda images, valid, net=net: net.init_with_output(jax.random.key(0), images, train=True, valid=valid),
             jax.ShapeDtypeStruct((2, 32, 32, 3), jnp.float32),
             valid,
         )
