@@ -151,7 +151,7 @@ def test_bfloat16_products(digits, alone):
 
 
 def test_one_compilation_serves_all_epochs_rates_and_seeds(digits):
-    """A program traces the loss in training and evaluation, for the shapes of its loop over seeds and for the loop itself."""
+    """A program traces the loss in training and evaluation, each for the shapes of its loop over seeds and for it."""
     chex.clear_trace_counter()
     own = config(digits)
     task = build.make_task(own, image_shape=digits.train_images.shape[1:], classes=digits.classes)
