@@ -52,3 +52,12 @@ def digits() -> Dataset:
 def pictures() -> Dataset:
     """8 x 8 pictures for the nets that convolve; 20 to train on, 8 to test."""
     return noisy_classes((8, 8, 3), 20, 8)
+
+
+@pytest.fixture(params=["jit", "eager"])
+def compiled(request):
+    """A pure function is the same compiled and not: `compiled(function)` is the one or the other.
+
+    As `chex.variants`, which takes methods of absl's TestCase alone.
+    """
+    return jax.jit if request.param == "jit" else lambda function: function

@@ -1,3 +1,4 @@
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +10,7 @@ from flax.traverse_util import flatten_dict
 from ssm import initializers, learners, thresholds
 from ssm.errors import UserError
 from ssm.optim import sgdw
-from ssm.supermask import Supermask
+from ssm.supermask import Supermask, joined
 
 KEY = jax.random.key(0)
 
@@ -69,7 +70,10 @@ def test_any_module_is_masked(name):
     assert {path: leaf.shape for path, leaf in scores.items()} == {
         path: leaf.shape for path, leaf in flatten_dict(plain).items() if path in scores
     }
-    assert jax.tree.structure(variables["frozen"]["net"]) == jax.tree.structure(plain)
+    frozen = variables["frozen"]
+    assert {tuple(path.split("/")) for path in frozen["layers"]} == set(scores)
+    kept = joined({path: state.kernel for path, state in frozen["layers"].items()}, frozen["net"])
+    chex.assert_trees_all_equal_shapes_and_dtypes(kept, dict(plain))
     for mask in net.masks(variables).values():
         assert set(np.unique(mask)) <= {-1, 0, 1}
     # The wrapped module computes the same with the plain weights; dropout is off, as its key has another path.
@@ -103,15 +107,15 @@ def test_training_moves_scores_and_leaves_frozen_bit_identical(name):
     params, state = variables["params"], sgdw(0.0, 0.0).init(variables["params"])
     for _ in range(2):
         params, state = step(params, state)
-    jax.tree.map(np.testing.assert_array_equal, collections["frozen"], before)
+    chex.assert_trees_all_equal(collections["frozen"], before)
+    chex.assert_tree_all_finite(params)
     for old, new in zip(jax.tree.leaves(variables["params"]), jax.tree.leaves(params), strict=True):
         assert not np.array_equal(old, new)
-        assert np.all(np.isfinite(new))
 
 
 def test_effective_weight_is_kernel_times_mask():
     net, variables = start(nn.Dense(3, use_bias=False), jnp.ones((2, 4)))
-    kernel, score = variables["frozen"]["net"]["kernel"], variables["params"]["net"]["kernel"]
+    kernel, score = variables["frozen"]["layers"]["kernel"].kernel, variables["params"]["net"]["kernel"]
     expected = np.asarray(kernel) * (np.sign(score) * (np.abs(score) >= 0.01))
     np.testing.assert_array_equal(net.weights(variables)["kernel"], expected)
     np.testing.assert_allclose(net.apply(variables, jnp.ones((2, 4)))[0], expected.sum(0), rtol=1e-6)
@@ -121,7 +125,9 @@ def test_scores_get_the_kernel_times_the_weight_gradient():
     net, variables = start(nn.Dense(1, use_bias=False), jnp.ones((1, 4)))
     x = jnp.array([[1.0, 2.0, 3.0, 4.0]])
     gradient = jax.grad(lambda p: net.apply({**variables, "params": p}, x).sum())(variables["params"])
-    np.testing.assert_allclose(gradient["net"]["kernel"], variables["frozen"]["net"]["kernel"] * x.T, rtol=1e-6)
+    np.testing.assert_allclose(
+        gradient["net"]["kernel"], variables["frozen"]["layers"]["kernel"].kernel * x.T, rtol=1e-6
+    )
 
 
 def test_other_parameters_are_frozen_or_trained_as_told():
@@ -179,7 +185,7 @@ def test_vmap_over_seeds_equals_seeds_alone():
     outputs = jax.vmap(net.apply, (0, None))(together, x)
     for index, key in enumerate(keys):
         alone = net.init(key, x)
-        jax.tree.map(lambda a, b, i=index: np.testing.assert_array_equal(a, b[i]), alone, together)
+        chex.assert_trees_all_equal(alone, jax.tree.map(lambda leaf, index=index: leaf[index], together))
         np.testing.assert_allclose(net.apply(alone, x), outputs[index], rtol=1e-5)
 
 
@@ -192,7 +198,7 @@ def test_remat_and_scan():
     def loss(net):
         return jax.grad(lambda p: net.apply({**variables, "params": p}, x).sum())(variables["params"])
 
-    jax.tree.map(np.testing.assert_array_equal, loss(net), loss(plain))
+    chex.assert_trees_all_equal(loss(net), loss(plain))
 
     class Layer(nn.Module):
         @nn.compact
@@ -201,7 +207,8 @@ def test_remat_and_scan():
 
     stack = nn.scan(Layer, variable_axes={"params": 0, "frozen": 0}, split_rngs={"params": True}, length=3)()
     variables = stack.init(KEY, x, None)
-    kernels = variables["frozen"]["Supermask_0"]["net"]["kernel"]
+    kernels = variables["frozen"]["Supermask_0"]["layers"]["kernel"].kernel
+    chex.assert_tree_shape_prefix(variables, (3,))
     assert kernels.shape == (3, 4, 4) and not np.array_equal(kernels[0], kernels[1])
     output, _ = jax.jit(stack.apply)(variables, x, None)
     assert output.shape == (2, 4)
@@ -211,27 +218,19 @@ def test_attention_kernels_have_the_fans_of_matrices():
     module = nn.MultiHeadDotProductAttention(num_heads=16)
     init = initializers.signed_constant(initializers.he())
     _, variables = start(module, jnp.ones((1, 2, 256)), kernel_init=init)
-    scores, kernels = (flatten_dict(variables[name]["net"]) for name in ("params", "frozen"))
+    scores, state = flatten_dict(variables["params"]["net"]), variables["frozen"]["layers"]
     for name in ("query", "out"):
         assert float(jnp.abs(scores[name, "kernel"]).max()) == pytest.approx(np.sqrt(6 / 512), rel=1e-3)
-        np.testing.assert_allclose(np.abs(kernels[name, "kernel"]), np.sqrt(2 / 256), rtol=1e-6)
-    assert kernels["query", "kernel"].shape == (256, 16, 16)
+        np.testing.assert_allclose(np.abs(state[f"{name}/kernel"].kernel), np.sqrt(2 / 256), rtol=1e-6)
+    chex.assert_shape([state["query/kernel"].kernel, scores["query", "kernel"]], (256, 16, 16))
 
 
 def test_kernels_can_be_drawn_anew_and_thresholds_follow_the_rule():
     init = initializers.signed_constant(initializers.he())
-    net, variables = start(nn.Dense(50), jnp.ones((2, 20)), kernel_init=init, threshold=thresholds.quantile(0.3))
-    np.testing.assert_allclose(np.abs(variables["frozen"]["net"]["kernel"]), np.sqrt(2 / 20), rtol=1e-6)
+    learner = learners.signed(threshold=thresholds.quantile(0.3))
+    net, variables = start(nn.Dense(50), jnp.ones((2, 20)), kernel_init=init, learner=learner)
+    np.testing.assert_allclose(np.abs(variables["frozen"]["layers"]["kernel"].kernel), np.sqrt(2 / 20), rtol=1e-6)
     assert np.mean(np.asarray(net.masks(variables)["kernel"]) != 0) == pytest.approx(0.3, abs=1e-3)
-
-
-def test_binary_and_baseline_learners():
-    x = jnp.ones((2, 4))
-    net, variables = start(nn.Dense(30), x, learner=learners.binary)
-    assert set(np.unique(net.masks(variables)["kernel"])) == {0, 1}
-    net, variables = start(nn.Dense(30), x, learner=learners.baseline)
-    np.testing.assert_array_equal(variables["params"]["net"]["kernel"], variables["frozen"]["net"]["kernel"])
-    assert set(np.unique(net.masks(variables)["kernel"])) == {1}
 
 
 def test_errors_say_what_to_do():

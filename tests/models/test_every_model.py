@@ -1,17 +1,18 @@
 """Every model with every method of the paper: one step of training, as a run takes it."""
 
+import chex
 import jax
 import numpy as np
 import pytest
 
 from ssm.data import Dataset
-from ssm.recipes.build import build
+from ssm.recipes import build
 from ssm.recipes.config import resolve
 from ssm.recipes.presets import DATA_CLASSES, METHODS, MODEL_DATA
 from ssm.runs.estimate import count_masked
-from ssm.training.epoch import Given
-from ssm.training.loop import beginning, make_trainer, schedule, train
+from ssm.training.epoch import EpochInputs
 from ssm.trees import flatten
+from tests.support.groups import begun, one_device, train
 
 WEIGHTS = {
     "fcn": 266_200,
@@ -52,14 +53,13 @@ def made(model):
     return name, Dataset(name, "made by the tests", *draw(8), *draw(4), classes=classes, class_names=names)
 
 
-def one_step(trainer):
+def one_step(trainer, member):
     """Return the state of one seed before and after the only step of an epoch, and what the epoch says, on the host."""
     program = trainer.program
-    begun = beginning([(trainer.config, SEED)])
-    state = program.start(program.place(begun))
+    state = begun(trainer, [member])
     before = jax.device_get(state)
-    rates = (rate[None] for rate in schedule(trainer.config, 0, 1))
-    given = program.place(Given(begun.seed, *rates, np.ones(1, bool)))
+    rates = (rate[None] for rate in member.schedule(np.arange(1)))
+    given = program.place(EpochInputs(np.asarray([member.seed], np.uint32), *rates, np.ones(1, bool)))
     state, info = program.epoch(state, given, program.share(np.uint32(0)), trainer.order, trainer.train, trainer.test)
     return before, *jax.device_get((state, info))
 
@@ -94,7 +94,7 @@ def cases():
 )
 def test_the_masks_cover_the_papers_weights(model, method):
     name, dataset = made(model)
-    net = build(configure(model, method, name), classes=dataset.classes)
+    net = build.build(configure(model, method, name), classes=dataset.classes)
     expected = REGULAR_RESNET110 if (model, method) == ("resnet110", "baseline") else WEIGHTS[model]
     assert count_masked(net, dataset.train_images[:1].astype(np.float32)) == expected
 
@@ -103,26 +103,26 @@ def test_the_masks_cover_the_papers_weights(model, method):
 def test_one_step(model, method, options):
     name, dataset = made(model)
     config = configure(model, method, name, width=options.get("width"))
-    trainer = make_trainer(config, dataset, devices=jax.devices()[:1], form=options["form"])
-    result = train(trainer, [SEED])
+    trainer = build.trainer(config, dataset, devices=one_device(), form=options["form"])
+    member = build.member(config, SEED)
+    result = train(trainer, [member])
 
     (row,) = result.history
     assert np.isfinite([row["train_loss"], row["test_loss"]]).all()
     assert 0 < row["remaining_weights"] <= 1 and result.finals[0]["failed_epoch"] is None
 
     masks, kernels = result.masks[SEED], flatten(result.params[SEED]["net"])
-    count = count_masked(trainer.net, dataset.train_images[:1].astype(np.float32))
+    count = count_masked(trainer.task.net(trainer.task.numbers), dataset.train_images[:1].astype(np.float32))
     assert sum(mask.size for mask in masks.values()) == count
     for layer, mask in masks.items():
         assert mask.dtype == np.int8 and set(np.unique(mask)) <= VALUES[method]
         assert mask.shape == kernels[(*layer.split("/"), "kernel")].shape
 
-    before, after, info = one_step(trainer)
-    assert info.train_loss[0] == row["train_loss"]
-    jax.tree.map(np.testing.assert_array_equal, before.form.frozen, after.form.frozen)
-    jax.tree.map(np.testing.assert_array_equal, before.form.signs, after.form.signs)
-    changed = flatten(after.form.params)
-    for path, scores in flatten(before.form.params).items():
+    before, after, info = one_step(trainer, member)
+    assert info.train["loss"][0] == row["train_loss"]
+    chex.assert_trees_all_equal((before.learner, before.fixed), (after.learner, after.fixed))
+    changed = dict(jax.tree_util.tree_leaves_with_path(after.params))
+    for path, scores in jax.tree_util.tree_leaves_with_path(before.params):
         assert (scores != changed[path]).any(), path
     # Decay alone changes scores, too: a gradient has reached every layer.
-    assert all(np.any(velocity) for velocity in jax.tree.leaves(after.optimiser))
+    assert all(np.any(velocity) for velocity in jax.tree.leaves(after.optimizer))

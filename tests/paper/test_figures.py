@@ -126,7 +126,12 @@ def test_the_program_draws_what_it_can_and_says_what_is_missing(tmp_path):
     command = [sys.executable, str(ROOT / "experiments" / "figures.py"), "runs", "--out=figs"]
     command += ["--only", "fcn_mask_l0", "conv_mask_eq", "bin_mask_comparison", "fcn_schizo_oneratio"]
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SSM_", "TFDS_"))}
-    outside = {"SSM_OFFLINE": "1", "SSM_CACHE_DIR": str(tmp_path), "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    outside = {
+        "SSM_OFFLINE": "1",
+        "SSM_CACHE_DIR": str(tmp_path),
+        "HOME": str(tmp_path),
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'experiments'}",
+    }
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=kept | outside, timeout=120)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
@@ -144,7 +149,7 @@ def test_the_program_draws_what_it_can_and_says_what_is_missing(tmp_path):
 
 def test_what_draws_needs_no_jax_and_leaves_pyplot_alone():
     code = "import paper.figures.gallery, ssm.viz.page, sys; print({'jax', 'matplotlib.pyplot'} & set(sys.modules))"
-    own = os.environ | {"PYTHONPATH": str(ROOT)}
+    own = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'experiments'}"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=own, timeout=120)
     assert done.stdout == "set()\n", done.stderr
 

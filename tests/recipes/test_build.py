@@ -1,18 +1,22 @@
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from ssm.initializers import ELUS_CONV
 from ssm.ops.matmul import round_to_bfloat16
 from ssm.recipes import build
 from ssm.recipes.config import resolve
+from ssm.training.batches import seed_key, steps_per_epoch
 
 
-def variables(**overrides):
-    method = overrides.pop("method", "signed")
-    config = resolve(model="fcn", method=method, preset="default", dataset="mnist", samples=60_000, overrides=overrides)
-    net = build.build(config)
-    return net, net.init(build.seed_key(0), jnp.zeros((1, 28, 28, 1)))
+def config(model="fcn", method="signed", **overrides):
+    dataset = "mnist" if model == "fcn" else "cifar10"
+    return resolve(model=model, method=method, preset="default", dataset=dataset, samples=60_000, overrides=overrides)
+
+
+def variables(folded=False, **overrides):
+    net = build.build(config(**overrides), folded=folded)
+    return net, net.init(seed_key(0), jnp.zeros((1, 28, 28, 1)))
 
 
 @pytest.mark.parametrize(
@@ -27,7 +31,7 @@ def variables(**overrides):
 )
 def test_frozen_weights_are_the_constants_of_the_ledger(overrides, constant):
     _, made = variables(**overrides)
-    kernel = np.asarray(made["frozen"]["net"]["Dense_0"]["kernel"])
+    kernel = np.asarray(made["frozen"]["layers"]["Dense_0/kernel"].kernel)
     np.testing.assert_allclose(np.abs(kernel), constant, rtol=1e-6)
     assert abs(np.sign(kernel).mean()) < 0.01
 
@@ -57,13 +61,73 @@ def test_the_baseline_is_uniform_of_the_same_variance():
 
 def test_bfloat16_rounds_frozen_constants_once():
     _, made = variables(precision="bfloat16")
-    for leaf in jax.tree.leaves(made["frozen"]["net"]):
-        np.testing.assert_array_equal(round_to_bfloat16(leaf), leaf)
+    for state in made["frozen"]["layers"].values():
+        np.testing.assert_array_equal(round_to_bfloat16(state.kernel), state.kernel)
+    _, exact = variables()
+    for path, state in exact["frozen"]["layers"].items():  # otherwise they are not
+        assert not np.array_equal(round_to_bfloat16(state.kernel), state.kernel), path
 
 
 def test_the_last_batch_counts():
-    assert [build.steps_per_epoch(60_000, 128), build.steps_per_epoch(256, 128), build.steps_per_epoch(1, 8)] == [
-        469,
-        2,
-        1,
-    ]
+    assert [steps_per_epoch(*sizes) for sizes in ((60_000, 128), (256, 128), (1, 8))] == [469, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, True),
+        ({"threshold": "fraction_of_max:0.4"}, True),
+        ({"weight_distribution": "normal"}, False),
+        ({"weight_distribution": "uniform"}, False),
+        ({"threshold": "0"}, False),
+        ({"threshold": "fraction_of_max:0"}, False),
+        ({"method": "binary"}, False),
+        ({"method": "baseline"}, False),
+        ({"threshold": "quantile:0.3"}, False),  # its two ends are not equally far from 0
+    ],
+)
+def test_signs_are_folded_where_magnitudes_are_equal_and_thresholds_symmetric(options, expected):
+    own = config(**options)
+    assert build.can_fold(own) is expected
+    state = variables(None, **options)[1]["frozen"]["layers"]["Dense_0/kernel"]
+    assert hasattr(state, "signs") is expected
+    if own.method != "signed":
+        return
+    # That is so because of what the net holds, whatever the names are.
+    plain = variables(**options)[1]["frozen"]["layers"].values()
+    magnitudes = all((abs(one.kernel) == abs(one.kernel).max()).all() for one in plain)
+    symmetric = all(one.lower == -one.upper and one.upper > 0 for one in plain)
+    assert (magnitudes and symmetric) is expected
+
+
+def test_the_rates_of_steps():
+    own = config(learning_rate=0.02, decay_rate=0.5, decay_epochs=1.0, batch_size=10_000)  # six steps an epoch
+    rates, decays = build.rates(own, np.arange(6, 12))
+    np.testing.assert_allclose(rates, [0.01] * 6)
+    np.testing.assert_allclose(decays, [2.5e-4] * 6)
+    constant = build.rates(config("resnet20", learning_rate=0.02), np.arange(6, 12))
+    np.testing.assert_allclose(constant[0], [0.02] * 6, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "advice"),
+    [
+        ({"factor": 1.5}, f"smaller --factor than 1.5, such as {ELUS_CONV:.4g}"),
+        ({"init": "he", "factor": 1.2}, "smaller --factor than 1.2, such as 1"),
+        ({"init": "he", "factor": 1.0}, "smaller --factor than 1, such as 0.5"),
+        ({"init": "xavier"}, "such as --init=he --factor=1"),
+    ],
+)
+def test_where_weights_are_too_large_a_smaller_factor_is_named(overrides, advice):
+    assert build.smaller_scale(config(**overrides)).endswith(advice)
+
+
+def test_a_member_has_the_configurations_rates_numbers_and_rule():
+    own = config(learning_rate=0.02, threshold="absolute:0.03")
+    member = build.member(own, 7, key="a/7", run="a")
+    assert (member.seed, member.key, member.run, member.plateau) == (7, "a/7", "a", None)
+    assert member.numbers == build.numbers_of(own) == {"threshold": 0.03}
+    for found, expected in zip(member.schedule(np.arange(3)), build.rates(own, np.arange(3)), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    rule = build.member(config("resnet20"), 7).plateau
+    assert rule is not None and rule.kind == config("resnet20").schedule

@@ -1,44 +1,28 @@
 import os
 
+import chex
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ssm.runs import checkpoint
-from ssm.runs.checkpoint import Bad, Snapshot, load, newest, remove_finished, save
 from ssm.errors import UserError
-from ssm.plateau import PlateauState
+from ssm.runs import checkpoint
+from ssm.runs.checkpoint import load, newest, remove_finished, save
+from ssm.training.snapshot import Failure
+from tests.support.snapshots import MEMBERS, snapshot
 
-MEMBERS = ("5f0c8a2155/0", "5f0c8a2155/3")
-
-
-def snapshot(epoch=2, members=MEMBERS, value=0.5):
-    count = len(members)
-    state = PlateauState(scale=0.2, reductions=1, epoch=epoch, wait=0, cooldown=3, best=0.1 + 0.2, recent=[None, 1 / 3])
-    rows = [[{"seed": seed, "epoch": 1, "train_loss": 1 / 3}] for seed in range(count)]
-    return Snapshot(
-        members=members,
-        epoch=epoch,
-        arrays={"['net']['kernel']": np.arange(count * 6, dtype=np.float32).reshape(count, 2, 3) * value},
-        frozen=tuple("ab"[:count]),
-        plateaus=(state,) * count,
-        bad={1: Bad(1, "no weight is left in Dense_1")} if count > 1 else {},
-        history=rows,
-    )
+OURS, OTHER = (b"ssm-checkpoint %d " % (checkpoint.VERSION + more) for more in (0, 1))
 
 
 def same(one, other):
-    for name in ("members", "epoch", "frozen", "plateaus", "bad", "history"):
+    for name in ("members", "epoch", "frozen", "plateaus", "failures", "history"):
         assert getattr(one, name) == getattr(other, name), name
-    assert one.arrays.keys() == other.arrays.keys()
-    for path, array in one.arrays.items():
-        assert array.dtype == other.arrays[path].dtype
-        np.testing.assert_array_equal(array, other.arrays[path])
+    chex.assert_trees_all_equal(one.arrays, other.arrays, strict=True)
 
 
 @pytest.fixture
-def told():
+def logged():
     return []
 
 
@@ -50,25 +34,26 @@ def test_what_is_loaded_is_what_was_saved(tmp_path):
 
 def test_a_part_keeps_what_belongs_to_its_members():
     part = snapshot().of(MEMBERS[1:])
-    assert (part.members, part.frozen, part.bad) == (MEMBERS[1:], ("b",), {0: Bad(1, "no weight is left in Dense_1")})
+    assert (part.members, part.frozen) == (MEMBERS[1:], ("b",))
+    assert part.failures == {0: Failure(1, "no weight is left in Dense_1")}
     np.testing.assert_array_equal(part.arrays["['net']['kernel']"], [[[3, 3.5, 4], [4.5, 5, 5.5]]])
     assert part.history == [[{"seed": 1, "epoch": 1, "train_loss": 1 / 3}]]
     same(snapshot().of(MEMBERS[::-1]).of(MEMBERS), snapshot())
 
 
-def test_the_last_two_of_each_group_are_kept_whatever_the_clock_says(tmp_path, told):
+def test_the_last_two_of_each_group_are_kept_whatever_the_clock_says(tmp_path, logged):
     for epoch in (1, 2, 3, 10):
         path = save(tmp_path, snapshot(epoch), "data")
         os.utime(path, (2e9 - epoch, 2e9 - epoch))  # the clock runs backwards
     other = save(tmp_path, snapshot(1, MEMBERS[:1]), "data")
     names = {path.name.rsplit("-", 1)[1] for path in tmp_path.iterdir() if path != other}
     assert names == {"00003.ckpt", "00010.ckpt"} and other.exists()
-    assert sorted(one.epoch for one in newest(tmp_path, "data", told.append)) == [1, 10]
-    assert not told
+    assert sorted(one.epoch for one in newest(tmp_path, "data", logged.append)) == [1, 10]
+    assert not logged
 
 
-def test_a_folder_that_is_not_there_holds_nothing(tmp_path, told):
-    assert newest(tmp_path / "checkpoints", "data", told.append) == []
+def test_a_folder_that_is_not_there_holds_nothing(tmp_path, logged):
+    assert newest(tmp_path / "checkpoints", "data", logged.append) == []
 
 
 @pytest.fixture(scope="module")
@@ -91,43 +76,43 @@ def test_any_flipped_bit_or_missing_end_is_found(whole, tmp_path_factory, data):
         load(path)
 
 
-def test_a_damaged_file_is_passed_over_and_said(tmp_path, told):
+def test_a_damaged_file_is_passed_over_and_said(tmp_path, logged):
     save(tmp_path, snapshot(1), "data")
     path = save(tmp_path, snapshot(2), "data")
     path.write_bytes(path.read_bytes()[:-1])
-    (found,) = newest(tmp_path, "data", told.append)
+    (found,) = newest(tmp_path, "data", logged.append)
     assert found.epoch == 1
-    (line,) = told
+    (line,) = logged
     assert line.startswith(f"warning: {path} is damaged (") and line.endswith("it is passed over")
     assert path.with_suffix(".damaged").exists()
 
 
-def test_damaged_files_take_no_whole_ones_place(tmp_path, told):
+def test_damaged_files_take_no_whole_ones_place(tmp_path, logged):
     for epoch in (10, 20):
         path = save(tmp_path, snapshot(epoch), "data")
     path.write_bytes(b"")
-    assert newest(tmp_path, "data", told.append)[0].epoch == 10
+    assert newest(tmp_path, "data", logged.append)[0].epoch == 10
     for epoch in (11, 12):
         save(tmp_path, snapshot(epoch), "data")
-        assert newest(tmp_path, "data", told.append)[0].epoch == epoch
+        assert newest(tmp_path, "data", logged.append)[0].epoch == epoch
     assert len(list(tmp_path.glob("*.ckpt"))) == 2
     remove_finished(tmp_path, MEMBERS)
     assert not list(tmp_path.iterdir())
 
 
-def test_a_later_file_of_another_version_does_not_displace_ours(tmp_path, told):
+def test_a_later_file_of_another_version_does_not_displace_ours(tmp_path, logged):
     path = save(tmp_path, snapshot(9), "data")
-    path.write_bytes(path.read_bytes().replace(b"ssm-checkpoint 1 ", b"ssm-checkpoint 2 "))
+    path.write_bytes(path.read_bytes().replace(OURS, OTHER))
     for epoch in (1, 2, 3):
         save(tmp_path, snapshot(epoch), "data")
-        assert newest(tmp_path, "data", told.append)[0].epoch == epoch
+        assert newest(tmp_path, "data", logged.append)[0].epoch == epoch
     assert path.exists() and len(list(tmp_path.iterdir())) == 3
 
 
-def test_with_every_file_damaged_training_starts_over_and_says_so(tmp_path, told):
+def test_with_every_file_damaged_training_starts_over_and_says_so(tmp_path, logged):
     path = save(tmp_path, snapshot(1), "data")
     path.write_bytes(b"")
-    assert newest(tmp_path, "data", told.append) == [] and len(told) == 1
+    assert newest(tmp_path, "data", logged.append) == [] and len(logged) == 1
 
 
 def test_pickles_are_never_read(tmp_path):
@@ -135,28 +120,28 @@ def test_pickles_are_never_read(tmp_path):
     path = tmp_path / "evil.npz"
     np.savez(path, **arrays)
     payload = path.read_bytes()
-    header = f"ssm-checkpoint 1 {checkpoint.hashlib.sha256(payload).hexdigest()} {len(payload)}\n"
+    header = f"ssm-checkpoint {checkpoint.VERSION} {checkpoint.hashlib.sha256(payload).hexdigest()} {len(payload)}\n"
     path.write_bytes(header.encode() + payload)
     with pytest.raises(ValueError, match="allow_pickle"):
         load(path)
 
 
-def test_another_version_is_not_read_nor_lost(tmp_path, told):
+def test_another_version_is_not_read_nor_lost(tmp_path, logged):
     save(tmp_path, snapshot(1), "data")
     path = save(tmp_path, snapshot(2), "data")
-    path.write_bytes(path.read_bytes().replace(b"ssm-checkpoint 1 ", b"ssm-checkpoint 2 "))
-    (found,) = newest(tmp_path, "data", told.append)
-    assert found.epoch == 1 and "of version 2 of the format; this program reads version 1" in told[0]
+    path.write_bytes(path.read_bytes().replace(OURS, OTHER))
+    (found,) = newest(tmp_path, "data", logged.append)
+    assert found.epoch == 1 and f"of version {checkpoint.VERSION + 1} of the format; this program reads version {checkpoint.VERSION}" in logged[0]
     next(one for one in tmp_path.iterdir() if one != path).unlink()
     with pytest.raises(UserError, match="use what wrote it, or start over with --fresh"):
-        newest(tmp_path, "data", told.append)
+        newest(tmp_path, "data", logged.append)
     assert path.exists()
 
 
-def test_other_data_is_refused(tmp_path, told):
+def test_other_data_is_refused(tmp_path, logged):
     save(tmp_path, snapshot(1), "data")
     with pytest.raises(UserError, match="other data of the same name"):
-        newest(tmp_path, "other data", told.append)
+        newest(tmp_path, "other data", logged.append)
 
 
 def test_files_of_finished_groups_are_removed(tmp_path):

@@ -4,9 +4,9 @@ import jax.numpy as jnp
 import pytest
 from flax import linen as nn
 
-from ssm.runs import estimate as module
-from ssm.recipes.build import build
+from ssm.recipes.build import build, make_task
 from ssm.recipes.config import resolve
+from ssm.runs import estimate as module
 from ssm.runs.estimate import count_masked, estimate, fitting_group, forward_operations, memory_needed
 from ssm.supermask import Supermask
 
@@ -17,9 +17,12 @@ def config(method="signed"):
     return resolve(model="fcn", method=method, preset="default", dataset="mnist", samples=205, overrides={})
 
 
+def task_of(digits, method="signed"):
+    return make_task(config(method), image_shape=digits.train_images.shape[1:], classes=10)
+
+
 def needs(digits, *, group=1, devices=1, method="signed", loop="map"):
-    chosen = config(method)
-    return estimate(build(chosen), chosen, digits, group=group, devices=devices, loop=loop)
+    return estimate(task_of(digits, method), config(method), digits, group=group, devices=devices, loop=loop)
 
 
 @pytest.mark.parametrize("method", ["signed", "binary", "baseline"])
@@ -54,10 +57,10 @@ def test_time_follows_the_rate_of_the_products(digits, monkeypatch):
 
 
 def test_what_a_step_keeps_counts_for_each_seed_that_runs_at_the_same_moment(digits):
-    chosen = config()
+    data_bytes = digits.train_images.nbytes + digits.test_images.nbytes
 
     def memory(devices, loop):
-        return memory_needed(build(chosen), chosen, digits, devices=devices, loop=loop)
+        return memory_needed(task_of(digits), data_bytes, devices=devices, loop=loop)
 
     state = 31 * WEIGHTS
     looped, vectorised = memory(1, "map"), memory(1, "vmap")

@@ -4,18 +4,18 @@ import os
 import shutil
 import subprocess
 import tempfile
-from contextlib import contextmanager
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from ssm.errors import UserError
-from ssm.runs.saving import Saving
-from ssm.runs.lock import held
 from ssm.runs.names import run_name
-from ssm.runs.run import Conduct, run_seeds
-from tests.runs.test_resume import Crash, config, content, crashing
+from ssm.runs.lock import held
+from ssm.training import devices
+from ssm.training.devices import environment
+from tests.support.runs import Crash, after_epoch, content, crashing, run_config, same_content, short
 
 SEEDS = [0, 1]
 NOBODY = 65534
@@ -33,32 +33,22 @@ def disk(tmp_path):
     subprocess.run(["umount", "--lazy", tmp_path], check=True)
 
 
-@contextmanager
-def no_report(told):
-    yield told
-
-
-def conduct(do, tell=print):
-    """Return a way to run with a checkpoint an epoch, that does something after one."""
-    return Conduct(saving=Saving(every=1), watchers=lambda folder: no_report(do), tell=tell)
-
-
 def at(epoch, do):
-    return lambda told: do() if told.epoch == epoch else None
+    """Return options of a run with a checkpoint an epoch, that does something after one of them."""
+    return after_epoch(lambda now: do() if now.epoch == epoch else None)
 
 
 @pytest.fixture(scope="module")
 def whole(digits, tmp_path_factory):
-    return content(run_seeds(config(digits), digits, SEEDS, out=tmp_path_factory.mktemp("whole")))
+    return content(run_config(short(digits), digits, SEEDS, out=tmp_path_factory.mktemp("whole")))
 
 
 def same(run, whole):
-    for one, other in zip(content(run), whole, strict=True):
-        np.testing.assert_equal(one, other)
+    same_content(content(run), whole)
 
 
 def test_a_full_disk_loses_nothing(digits, disk, whole):
-    told = []
+    logged = []
 
     def fill():
         with open(disk / "other", "wb", buffering=0) as file, pytest.raises(OSError, match="No space left"):
@@ -66,22 +56,26 @@ def test_a_full_disk_loses_nothing(digits, disk, whole):
                 file.write(bytes(4096))
 
     with pytest.raises(UserError, match=r"cannot be written: No space left .*: make room, and give the same command"):
-        run_seeds(config(digits), digits, SEEDS, out=disk, conduct=conduct(at(3, fill), told.append))
-    assert any("no checkpoint of epoch 3" in line and "No space left" in line for line in told)
-    run_folder = disk / run_name(config(digits).as_dict())
+        run_config(short(digits), digits, SEEDS, out=disk, **at(3, fill), log=logged.append)
+    assert any("no checkpoint of epoch 3" in line and "No space left" in line for line in logged)
+    run_folder = disk / run_name(short(digits).as_dict())
     assert not (run_folder / "summary.json").exists() and not list(run_folder.rglob("*.tmp"))
     (disk / "other").unlink()
-    told.clear()
-    run = run_seeds(config(digits), digits, SEEDS, out=disk, conduct=Conduct(tell=told.append))
-    assert "going on with 2 seed(s) after epoch 2" in told
+    logged.clear()
+    run = run_config(short(digits), digits, SEEDS, out=disk, log=logged.append)
+    assert "resuming 2 seeds after epoch 2" in logged
     same(run, whole)
 
 
 @pytest.fixture
-def folder_of_everyone():
+def folder_of_everyone(monkeypatch):
     """A folder that another user may enter, and functions that take from this process the right to write, and back."""
     with tempfile.TemporaryDirectory() as name:
         os.chmod(name, 0o755)
+
+        version = cache(metadata.version)
+        monkeypatch.setattr(devices.metadata, "version", version)
+        environment()  # the packages' own files may be out of the other user's reach
 
         def lock():
             for path in [Path(name), *(path for path in Path(name).rglob("*") if path.is_dir())]:
@@ -103,32 +97,32 @@ def folder_of_everyone():
 
 def test_a_folder_that_becomes_read_only_loses_nothing(digits, folder_of_everyone, whole):
     folder, lock, unlock = folder_of_everyone
-    told = []
+    logged = []
     with pytest.raises(UserError, match="cannot be written: Permission denied"):
-        run_seeds(config(digits), digits, SEEDS, out=folder, conduct=conduct(at(2, lock), told.append))
-    assert any("no checkpoint of epoch 2" in line and "Permission denied" in line for line in told)
+        run_config(short(digits), digits, SEEDS, out=folder, **at(2, lock), log=logged.append)
+    assert any("no checkpoint of epoch 2" in line and "Permission denied" in line for line in logged)
     with pytest.raises(UserError, match="cannot be written: Permission denied; choose another --out"):
-        run_seeds(config(digits), digits, SEEDS, out=folder)
+        run_config(short(digits), digits, SEEDS, out=folder)
     unlock()
-    told.clear()
-    run = run_seeds(config(digits), digits, SEEDS, out=folder, conduct=Conduct(tell=told.append))
-    assert "going on with 2 seed(s) after epoch 1" in told
+    logged.clear()
+    run = run_config(short(digits), digits, SEEDS, out=folder, log=logged.append)
+    assert "resuming 2 seeds after epoch 1" in logged
     same(run, whole)
 
 
 def test_a_folder_that_vanishes_is_made_again(digits, tmp_path, whole):
-    run_folder = tmp_path / run_name(config(digits).as_dict())
-    run = run_seeds(
-        config(digits), digits, SEEDS, out=tmp_path, conduct=conduct(at(2, lambda: shutil.rmtree(run_folder)))
+    run_folder = tmp_path / run_name(short(digits).as_dict())
+    run = run_config(
+        short(digits), digits, SEEDS, out=tmp_path, **at(2, lambda: shutil.rmtree(run_folder))
     )
     same(run, whole)
-    assert run_seeds(config(digits), digits, SEEDS, out=tmp_path).finished_seeds() == SEEDS
+    assert run_config(short(digits), digits, SEEDS, out=tmp_path).finished_seeds() == SEEDS
 
 
 @pytest.mark.parametrize("damage", ["cut off", "flipped", "both"])
 def test_after_a_damaged_checkpoint_the_one_before_is_used(digits, tmp_path, whole, damage):
     with pytest.raises(Crash):
-        run_seeds(config(digits), digits, SEEDS, out=tmp_path, conduct=crashing(4)())
+        run_config(short(digits), digits, SEEDS, out=tmp_path, **crashing(4))
     files = sorted(tmp_path.glob("*/checkpoints/*.ckpt"))
     assert [path.name[-10:] for path in files] == ["00002.ckpt", "00003.ckpt"]
     for path in files if damage == "both" else files[1:]:
@@ -136,15 +130,15 @@ def test_after_a_damaged_checkpoint_the_one_before_is_used(digits, tmp_path, who
         if damage == "flipped":
             data[len(data) // 2] ^= 16
         path.write_bytes(data if damage == "flipped" else data[: len(data) // 2])
-    told = []
-    run = run_seeds(config(digits), digits, SEEDS, out=tmp_path, conduct=Conduct(tell=told.append))
-    assert any(line.startswith(f"warning: {files[1]} is damaged") for line in told)
-    assert any("going on with 2 seed(s) after epoch 2" in line for line in told) == (damage != "both")
+    logged = []
+    run = run_config(short(digits), digits, SEEDS, out=tmp_path, log=logged.append)
+    assert any(line.startswith(f"warning: {files[1]} is damaged") for line in logged)
+    assert any("resuming 2 seeds after epoch 2" in line for line in logged) == (damage != "both")
     same(run, whole)
 
 
 def test_two_programs_do_not_train_in_one_folder(digits, tmp_path, whole):
-    run_folder = tmp_path / run_name(config(digits).as_dict())
+    run_folder = tmp_path / run_name(short(digits).as_dict())
     with held(run_folder), pytest.raises(UserError, match="is in use by process"):
-        run_seeds(config(digits), digits, SEEDS, out=tmp_path)
-    same(run_seeds(config(digits), digits, SEEDS, out=tmp_path), whole)
+        run_config(short(digits), digits, SEEDS, out=tmp_path)
+    same(run_config(short(digits), digits, SEEDS, out=tmp_path), whole)

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from ssm.analysis import shares
-from ssm.recipes.build import INIT, build, seed_key
-from ssm.recipes.config import resolve
 from ssm.errors import UserError
-from ssm.runs.reader import FinishedRun
+from ssm.recipes.build import build, member, trainer
+from ssm.recipes.config import resolve
 from ssm.runs.initial import config_of, initial_masks
-from ssm.training.loop import beginning, make_trainer
+from ssm.runs.reader import FinishedRun
+from ssm.training.batches import INIT, seed_key
+from tests.support.groups import begun, one_device
 
 
 def config(model="fcn", method="signed", dataset="mnist", **overrides):
@@ -34,10 +35,10 @@ def test_they_are_the_masks_of_the_initialised_net(found):
 
 
 def test_training_begins_with_them(digits, found):
-    program = make_trainer(config(), digits, devices=jax.devices()[:1]).program
-    begun, *_ = program.finish(program.start(program.place(beginning([(config(), 8)]))))
+    made = trainer(config(), digits, devices=one_device())
+    masks = made.program.masks(begun(made, [member(config(), 8)]))
     for layer, mask in found.items():
-        np.testing.assert_array_equal(mask[1:], begun[layer])
+        np.testing.assert_array_equal(mask[1:], masks[layer])
 
 
 def test_an_eighth_is_hidden(found):

@@ -19,11 +19,11 @@ def test_a_line_that_a_crash_cut_off_is_passed_over(tmp_path):
     assert [event["event"] for event in read_journal(tmp_path)] == ["start", "end"]
 
 
-def test_a_journal_that_can_not_be_written_is_told_once(tmp_path):
-    told = []
-    journal = Journal(tmp_path / "gone", told.append)
+def test_a_journal_that_can_not_be_written_is_said_once(tmp_path):
+    logged = []
+    journal = Journal(tmp_path / "gone", logged.append)
     journal("start")
     journal("end")
-    (line,) = told
+    (line,) = logged
     assert "cannot be written (No such file or directory); training goes on" in line
     assert list(read_journal(tmp_path / "gone")) == []

@@ -2,23 +2,24 @@ import dataclasses
 import json
 from types import SimpleNamespace
 
+import chex
 import jax
 import numpy as np
 import pytest
 
-from ssm.runs import run as module
-from ssm.recipes.build import build
-from ssm.runs.checkpoint import Bad
-from ssm.recipes.config import resolve
 from ssm.errors import UserError
-from ssm.runs.estimate import memory_needed
-from ssm.training.first_batch import FirstBatch
-from ssm.runs.history import read_history
-from ssm.runs.mask_file import load_masks
+from ssm.recipes.config import resolve
+from ssm.runs import run as module
 from ssm.runs.folder import mask_path
 from ssm.runs.names import run_name
-from ssm.runs.run import Conduct, fitting_plan, plan, run_seeds
+from ssm.runs.history import read_history
+from ssm.runs.job import recipe_job
+from ssm.runs.mask_file import load_masks
+from ssm.runs.run import RunOptions, fitting_plan, plan
+from ssm.training.first_batch import FirstBatch
 from ssm.training.loop import Outcome, Progress
+from ssm.training.snapshot import Failure
+from tests.support.runs import run_config
 
 
 def config(digits, **overrides):
@@ -35,7 +36,7 @@ def config(digits, **overrides):
 
 @pytest.fixture(scope="module")
 def together(digits, tmp_path_factory):
-    return run_seeds(config(digits), digits, [0, 1, 2], out=tmp_path_factory.mktemp("together"))
+    return run_config(config(digits), digits, [0, 1, 2], out=tmp_path_factory.mktemp("together"))
 
 
 @pytest.fixture
@@ -44,21 +45,19 @@ def trained(digits, monkeypatch):
     groups = []
 
     def train_members(trainer, members, report, **more):
-        seeds = [seed for _, seed in members]
+        seeds = [member.seed for member in members]
         groups.append((seeds, trainer.devices))
         row = {"epoch": 1, "train_loss": 0.5, "test_accuracy": 0.9, "remaining_weights": 0.04, "flips": 0.1}
         rows = [{"seed": seed, "seconds": 1.0, **row} for seed in seeds]
         report(Progress(seeds, 1, rows, 1.0, {}, range(len(rows)), ["run"] * len(rows)))
-        final, masks = {"test_accuracy": 0.9, "remaining_weights": 0.04}, {"Dense_0": np.array([[1, 0, -1]], np.int8)}
+        final, masks = {"test_loss": 0.5, "test_accuracy": 0.9, "remaining_weights": 0.04}, {"Dense_0": np.array([[1, 0, -1]], np.int8)}
         return [Outcome([row], {"seed": row["seed"], **final}, masks, {}, {}) for row in rows]
 
     monkeypatch.setattr(module, "train_members", train_members)
     monkeypatch.setattr(
         module,
         "make_trainer",
-        lambda config, dataset, *, devices, **more: SimpleNamespace(
-            config=config, net=build(config), devices=len(devices)
-        ),
+        lambda task, train, test, *, devices, **more: SimpleNamespace(task=task, devices=len(devices)),
     )
     monkeypatch.setattr(module, "first_batch", lambda trainer, seed: FirstBatch(1.0, 0.0))
     return groups
@@ -91,19 +90,22 @@ def test_a_plan_says_how_many_seeds_on_how_many_devices(monkeypatch, backend, se
 
 
 def test_seeds_are_run_in_groups_that_fit_the_memory(monkeypatch, digits):
-    needed = memory_needed(build(config(digits), classes=4), config(digits), digits, devices=8, loop="map")
+    job = recipe_job(config(digits), digits)
+    assert job.memory is not None
+    needed = job.memory(devices=8, loop="map")
     monkeypatch.setattr(module, "available_memory", lambda: needed(20) / module.MEMORY_SHARE)
-    assert fitting_plan(config(digits), digits, 50) == (20, 8)
-    assert fitting_plan(config(digits), digits, 12) == (12, 8)
-    assert fitting_plan(config(digits), digits, 50, group=30) == (30, 8)  # the user knows better
+    assert fitting_plan(job, 50, RunOptions()) == (20, 8)
+    assert fitting_plan(job, 12, RunOptions()) == (12, 8)
+    assert fitting_plan(job, 50, RunOptions(group=30)) == (30, 8)  # the user knows better
+    assert fitting_plan(dataclasses.replace(job, memory=None), 50, RunOptions()) == (40, 8)  # not known: `plan`'s
     monkeypatch.setattr(module, "available_memory", lambda: 0.0)
-    assert fitting_plan(config(digits), digits, 50) == (1, 1)
+    assert fitting_plan(job, 50, RunOptions()) == (1, 1)
 
 
-def test_what_is_worth_knowing_is_told_before_training(digits, tmp_path):
-    told = []
-    run_seeds(config(digits, width=0.1, epochs=1), digits, [0], out=tmp_path, conduct=Conduct(tell=told.append))
-    (line,) = told
+def test_what_is_worth_knowing_is_said_before_training(digits, tmp_path):
+    logged = []
+    run_config(config(digits, width=0.1, epochs=1), digits, [0], out=tmp_path, log=logged.append)
+    (line,) = logged
     assert line.startswith("first batch: logits have standard deviation ")
 
 
@@ -121,36 +123,35 @@ def test_a_run_has_every_seed_and_epoch(together, digits):
 
 
 def test_groups_do_not_matter_for_the_numbers(together, digits, tmp_path):
-    run = run_seeds(config(digits), digits, [2, 0, 1], out=tmp_path, group=2)
+    run = run_config(config(digits), digits, [2, 0, 1], out=tmp_path, group=2)
     assert numbers(run) == numbers(together)
     for seed in (0, 1, 2):
-        for layer, mask in masks(together, seed).items():
-            np.testing.assert_array_equal(masks(run, seed)[layer], mask)
+        chex.assert_trees_all_equal(masks(run, seed), masks(together, seed))
 
 
 def test_a_finished_seed_is_not_trained_again(together, digits, monkeypatch):
     monkeypatch.setattr(module, "make_trainer", None)  # a call would raise
     before = {path: path.read_bytes() for path in together.folder.rglob("*") if path.is_file()}
-    run = run_seeds(config(digits), digits, [0, 2], out=together.folder.parent)
+    run = run_config(config(digits), digits, [0, 2], out=together.folder.parent)
     assert run.summary() == together.summary()
     assert {path: path.read_bytes() for path in together.folder.rglob("*") if path.is_file()} == before
 
 
 def test_only_missing_seeds_are_trained_in_groups_over_the_devices(trained, digits, tmp_path):
-    run_seeds(config(digits), digits, [4], out=tmp_path)
-    run = run_seeds(config(digits), digits, range(8), out=tmp_path, group=3)
+    run_config(config(digits), digits, [4], out=tmp_path)
+    run = run_config(config(digits), digits, range(8), out=tmp_path, group=3)
     assert trained == [([4], 1), ([0, 1, 2], 3), ([3, 5, 6], 3), ([7], 3)]
     assert run.finished_seeds() == list(range(8))
 
 
 def test_a_seed_named_twice_is_trained_once(trained, digits, tmp_path):
-    run = run_seeds(config(digits), digits, [3, 1, 3], out=tmp_path)
+    run = run_config(config(digits), digits, [3, 1, 3], out=tmp_path)
     assert [seeds for seeds, _ in trained] == [[3, 1]]
     assert [row["seed"] for row in numbers(run)] == [1, 3]
 
 
 def test_another_configuration_is_another_run(trained, digits, tmp_path):
-    one, other = (run_seeds(config(digits, epochs=epochs), digits, [0], out=tmp_path) for epochs in (1, 2))
+    one, other = (run_config(config(digits, epochs=epochs), digits, [0], out=tmp_path) for epochs in (1, 2))
     assert one.folder != other.folder and len(trained) == 2
 
 
@@ -158,35 +159,35 @@ def test_what_was_finished_before_a_crash_is_kept(trained, digits, tmp_path, mon
     whole = module.train_members
 
     def crashes(trainer, members, report, **more):
-        if members[0][1] == 2:
+        if members[0].seed == 2:
             raise KeyboardInterrupt
         return whole(trainer, members, report, **more)
 
     monkeypatch.setattr(module, "train_members", crashes)
     with pytest.raises(KeyboardInterrupt):
-        run_seeds(config(digits), digits, range(4), out=tmp_path, group=1)
+        run_config(config(digits), digits, range(4), out=tmp_path, group=1)
     monkeypatch.setattr(module, "train_members", whole)
-    run = run_seeds(config(digits), digits, range(4), out=tmp_path, group=1)
+    run = run_config(config(digits), digits, range(4), out=tmp_path, group=1)
     assert [seeds for seeds, _ in trained] == [[0], [1], [2], [3]]
     assert run.finished_seeds() == [0, 1, 2, 3]
 
 
 def test_seeds_that_turn_non_finite_are_finished_and_said(trained, digits, tmp_path, capsys, monkeypatch):
     def fails(trainer, members, report, **more):  # as ssm.training.loop does where every seed fails in the first epoch
-        seeds = [seed for _, seed in members]
-        report(Progress(seeds, 1, [], 1.0, {0: Bad(1, "why"), 1: Bad(1, "why")}, [], ["run"] * 2))
+        seeds = [member.seed for member in members]
+        report(Progress(seeds, 1, [], 1.0, {0: Failure(1, "why"), 1: Failure(1, "why")}, [], ["run"] * 2))
         nan = float("nan")
-        failed = {"test_accuracy": nan, "remaining_weights": nan, "failed_epoch": 1, "failed_reason": "why"}
+        failed = {"test_loss": nan, "test_accuracy": nan, "remaining_weights": nan, "failed_epoch": 1, "failed_reason": "why"}
         return [Outcome([], {"seed": seed, **failed}, None, None, {}) for seed in seeds]
 
     monkeypatch.setattr(module, "train_members", fails)
-    run = run_seeds(config(digits), digits, [0, 1], out=tmp_path)
+    run = run_config(config(digits), digits, [0, 1], out=tmp_path)
     summary = run.summary()
     assert summary["failed"] == [{"seed": seed, "epoch": 1, "reason": "why"} for seed in (0, 1)]
     assert summary["runs"] == 0 and summary["test_accuracy"]["mean"] is None
     assert "no seed left" in capsys.readouterr().err
     assert not list(run.folder.glob("masks/*"))
-    assert run_seeds(config(digits), digits, [0, 1], out=tmp_path).finished_seeds() == [0, 1]
+    assert run_config(config(digits), digits, [0, 1], out=tmp_path).finished_seeds() == [0, 1]
 
 
 def test_a_folder_that_cannot_be_written_any_more_is_the_users_error(trained, digits, tmp_path):
@@ -194,13 +195,13 @@ def test_a_folder_that_cannot_be_written_any_more_is_the_users_error(trained, di
     folder.mkdir()
     (folder / "masks").write_text("in the way, as a full disk would be")
     with pytest.raises(UserError, match=f"{folder.name} cannot be written: "):
-        run_seeds(config(digits), digits, [0], out=tmp_path)
+        run_config(config(digits), digits, [0], out=tmp_path)
     assert not (folder / "summary.json").exists()
 
 
 def test_seeds_of_other_data_under_the_same_name_are_not_mixed(digits, trained, tmp_path):
-    run_seeds(config(digits), digits, [0], out=tmp_path)
+    run_config(config(digits), digits, [0], out=tmp_path)
     other = dataclasses.replace(digits, train_images=digits.train_images[:, ::-1])
     with pytest.raises(UserError, match=r"other data of the same name \(made by the tests\); choose another --out"):
-        run_seeds(config(digits), other, [0, 1], out=tmp_path)
-    assert run_seeds(config(digits), digits, [0, 1], out=tmp_path).finished_seeds() == [0, 1]
+        run_config(config(digits), other, [0, 1], out=tmp_path)
+    assert run_config(config(digits), digits, [0, 1], out=tmp_path).finished_seeds() == [0, 1]

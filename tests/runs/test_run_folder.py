@@ -383,7 +383,7 @@ def publish(*arguments):
         [sys.executable, str(ROOT / "experiments" / "publish.py"), *map(str, arguments)],
         capture_output=True,
         text=True,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        env=os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'experiments'}"},
         check=False,
     )
 
@@ -420,7 +420,7 @@ def test_publishing_refuses_what_is_large_or_no_run(tmp_path):
 
 def test_results_need_no_jax():
     code = "import sys, ssm.runs.folder, paper.tables; sys.exit('jax' in sys.modules or 'scipy' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(ROOT)}).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'experiments'}"}).returncode == 0
     assert folder.Run.__dataclass_params__.frozen
 
 

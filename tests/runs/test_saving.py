@@ -8,7 +8,7 @@ from ssm.errors import UserError
 from ssm.runs.signals import Interrupted, Interrupts
 from ssm.runs.journal import Journal, read_journal
 from ssm.runs.saving import Saving, keeper
-from tests.runs.test_checkpoint import snapshot
+from tests.support.snapshots import snapshot
 
 
 @pytest.fixture
@@ -28,13 +28,13 @@ def clock(monkeypatch):
 @pytest.fixture
 def kept(tmp_path):
     """Makes a keeper, with what it tells in a list."""
-    told, interrupts = [], Interrupts()
+    logged, interrupts = [], Interrupts()
 
     def make(**saving):
-        journal = Journal(tmp_path, told.append)
-        return keeper(tmp_path / "checkpoints", "data", Saving(**saving), interrupts, journal, told.append)
+        journal = Journal(tmp_path, logged.append)
+        return keeper(tmp_path / "checkpoints", "data", Saving(**saving), interrupts, journal, logged.append)
 
-    make.told, make.interrupts, make.folder = told, interrupts, tmp_path / "checkpoints"  # type: ignore[attr-defined]
+    make.logged, make.interrupts, make.folder = logged, interrupts, tmp_path / "checkpoints"  # type: ignore[attr-defined]
     return make
 
 
@@ -77,7 +77,7 @@ def test_what_can_not_be_saved_is_told_and_training_goes_on(kept, clock, monkeyp
     monkeypatch.setattr(module.checkpoint, "write_atomic", full)
     after_epoch(2, lambda: snapshot(2))
     assert epochs(kept.folder) == [1]
-    assert kept.told == [f"warning: no checkpoint of epoch 2: {kept.folder}: No space left on device; training goes on"]
+    assert kept.logged == [f"warning: no checkpoint of epoch 2: {kept.folder}: No space left on device; training goes on"]
     kept.interrupts.caught = signal.SIGINT
     with pytest.raises(Interrupted, match="the last checkpoint is that of epoch 1"):
         after_epoch(3, lambda: snapshot(3))

@@ -1,14 +1,19 @@
 import dataclasses
 
-import numpy as np
 import pytest
 
 from ssm.errors import UserError
-from ssm.runs.saving import Saving
 from ssm.runs.names import run_name
-from ssm.runs.run import Conduct, run_seeds
-from ssm.runs.sweep import by_point, grid, pareto, programs, records, run_together
-from tests.runs.test_resume import Crash, config, content, crashing
+from ssm.runs.job import recipe_job
+from ssm.runs.run import RunOptions, run_jobs
+from ssm.runs.saving import Saving
+from ssm.runs.sweep import by_point, grid, pareto, programs, records
+from tests.support.runs import Crash, content, crashing, run_config, same_content, short
+
+
+def run_together(configs, dataset, seeds, *, out, folder, **options):
+    jobs = [recipe_job(config, dataset) for config in configs]
+    return run_jobs(jobs, seeds, out=out, folder=folder, options=RunOptions(**options))
 
 
 def test_a_grid_has_every_combination_the_last_option_fastest():
@@ -24,7 +29,7 @@ def test_a_grid_has_every_combination_the_last_option_fastest():
 
 def test_what_is_an_argument_of_a_program_shares_it(digits):
     def point(**overrides):
-        return config(digits, **overrides)
+        return short(digits, **overrides)
 
     together = [
         point(learning_rate=0.1),
@@ -46,21 +51,20 @@ def test_a_sweeps_runs_are_the_single_ones_bit_for_bit(digits, tmp_path, rule):
     points = POINTS
     if rule == "quantile":
         points = [{"learning_rate": 0.05, "threshold": f"quantile:{density}"} for density in (0.3, 0.15)]
-    configs = [config(digits, **point) for point in points]
+    configs = [short(digits, **point) for point in points]
     assert len(programs(configs)) == 1
-    told = []
+    logged = []
     how = {"out": tmp_path / "sweep", "folder": tmp_path / "sweep" / "sweep-0"}
     with pytest.raises(Crash):  # and a crash in between changes nothing
-        run_together(configs, digits, SEEDS, **how, conduct=crashing(3)())
-    run_together(configs, digits, SEEDS, **how, conduct=Conduct(tell=told.append))
-    assert "going on with 4 seed(s) after epoch 2" in told
-    single = run_seeds(configs[1], digits, SEEDS, out=tmp_path / "single")
+        run_together(configs, digits, SEEDS, **how, **crashing(3))
+    run_together(configs, digits, SEEDS, **how, log=logged.append)
+    assert "resuming 4 seeds after epoch 2" in logged
+    single = run_config(configs[1], digits, SEEDS, out=tmp_path / "single")
     swept = dataclasses.replace(single, folder=tmp_path / "sweep" / run_name(configs[1].as_dict()))
-    for left, right in zip(content(single), content(swept), strict=True):
-        np.testing.assert_equal(left, right)
-    told.clear()
-    run_together(configs, digits, SEEDS, **how, conduct=Conduct(tell=told.append))
-    assert told == []  # all is finished
+    same_content(content(single), content(swept))
+    logged.clear()
+    run_together(configs, digits, SEEDS, **how, log=logged.append)
+    assert logged == []  # all is finished
     rows = records(points, configs, tmp_path / "sweep", [*SEEDS, 9])
     assert [(row["threshold"], row["seed"]) for row in rows] == [
         (point["threshold"], seed) for point in points for seed in SEEDS
@@ -71,12 +75,11 @@ def test_a_sweeps_runs_are_the_single_ones_bit_for_bit(digits, tmp_path, rule):
 @pytest.mark.slow
 def test_plateaus_are_each_points_own(digits, tmp_path):
     plateau = {"schedule": "plateau", "patience": 1, "min_delta": 0.5, "epochs": 4}
-    configs = [config(digits, **plateau, plateau_factor=factor) for factor in (0.5, 0.1)]
-    run_together(configs, digits, [0], out=tmp_path, folder=tmp_path / "sweep", conduct=Conduct(saving=Saving(every=2)))
-    single = run_seeds(configs[1], digits, [0], out=tmp_path / "single")
+    configs = [short(digits, **plateau, plateau_factor=factor) for factor in (0.5, 0.1)]
+    run_together(configs, digits, [0], out=tmp_path, folder=tmp_path / "sweep", saving=Saving(every=2))
+    single = run_config(configs[1], digits, [0], out=tmp_path / "single")
     swept = dataclasses.replace(single, folder=tmp_path / run_name(configs[1].as_dict()))
-    for left, right in zip(content(single), content(swept), strict=True):
-        np.testing.assert_equal(left, right)
+    same_content(content(single), content(swept))
 
 
 def row(rate, accuracy, remaining, failed=""):

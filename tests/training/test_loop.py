@@ -1,5 +1,9 @@
+"""Training groups of seeds as recipes ask for it: what is recorded, and that no seed touches another."""
+
+import dataclasses
 from functools import partial
 
+import chex
 import jax
 import numpy as np
 import pytest
@@ -10,9 +14,10 @@ from ssm.models import MODELS, ResNet, elu
 from ssm.models.resnet import normalise
 from ssm.recipes import build
 from ssm.recipes.config import resolve
-from ssm.training import gauge
-from ssm.training.epoch import Given, make_program, reshuffled
-from ssm.training.loop import beginning, make_trainer, schedule, train, train_members
+from ssm.training.batches import count_samples, fixed_order, reshuffled, seed_key, steps_per_epoch
+from ssm.training.epoch import EpochInputs
+from ssm.training.loop import make_trainer, train_members
+from tests.support.groups import begun, members_of, one_device, rows_of, same, train, with_layers, with_start
 
 EPOCHS = 3
 
@@ -32,23 +37,21 @@ def config(digits, **overrides):
     )
 
 
+def made(digits, loop="map", folded=None, **overrides):
+    """Return a configuration's trainer on one device, and a function from seeds to its members."""
+    own = config(digits, **overrides)
+    return build.trainer(own, digits, devices=one_device(), loop=loop, folded=folded), partial(members_of, own)
+
+
 def run(digits, seeds, *, devices=1, loop="map", **overrides):
-    trainer = make_trainer(config(digits, **overrides), digits, devices=jax.devices()[:devices], loop=loop)
-    return train(trainer, seeds)
+    own = config(digits, **overrides)
+    trainer = build.trainer(own, digits, devices=jax.devices()[:devices], loop=loop)
+    return train(trainer, members_of(own, seeds))
 
 
 @pytest.fixture(scope="module")
 def alone(digits):
     return run(digits, [3])
-
-
-def same(one, other, seed):
-    for name, mask in one.masks[seed].items():
-        np.testing.assert_array_equal(mask, other.masks[seed][name])
-    jax.tree.map(np.testing.assert_array_equal, one.params[seed], other.params[seed])
-    first, second = ([row for row in result.history if row["seed"] == seed] for result in (one, other))
-    for left, right in zip(first, second, strict=True):
-        assert {**left, "seconds": 0} == {**right, "seconds": 0}
 
 
 def test_a_net_learns_and_says_so(alone):
@@ -75,6 +78,7 @@ def test_records_fit_the_final_masks(alone):
     assert alone.finals == [
         {
             "seed": 3,
+            "test_loss": row["test_loss"],
             "test_accuracy": row["test_accuracy"],
             "remaining_weights": row["remaining_weights"],
             "failed_epoch": None,
@@ -97,19 +101,19 @@ def test_vectorised_seeds_agree_within_float_tolerance(digits, alone):
     other = run(digits, [0, 3], loop="vmap")
     for name, mask in alone.masks[3].items():
         assert np.mean(mask != other.masks[3][name]) < 1e-3
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=2e-5), alone.params[3], other.params[3])
+    chex.assert_trees_all_close(alone.params[3], other.params[3], rtol=1e-7, atol=2e-5)
 
 
-def test_the_step_without_signs_equals_the_general_one_bit_for_bit(digits, alone):
-    made = config(digits)
-    trainer = make_trainer(made, digits, devices=jax.devices()[:1])
-    net = trainer.net
-    frozen = net.init(build.seed_key(0), np.zeros((1, 28, 28, 1), np.float32))["frozen"]
-    assert gauge.holds(net.learner, frozen)
-    program = make_program(
-        net, made, np.zeros((1, 28, 28, 1), np.float32), gauge=False, loop="map", devices=jax.devices()[:1]
-    )
-    same(alone, train(trainer._replace(program=program), [3]), 3)
+def test_the_folded_step_equals_the_general_one_bit_for_bit(digits, alone):
+    trainer, members = made(digits, folded=False)
+    general = train(trainer, members([3]))
+    layers = alone.variables[3]["frozen"]["layers"]
+    assert set(layers) == {f"Dense_{index}/kernel" for index in range(3)}
+    scores = {
+        path.split("/")[0]: {"kernel": alone.params[3]["net"][path.split("/")[0]]["kernel"] * state.signs}
+        for path, state in layers.items()
+    }
+    same(alone._replace(params={3: {"net": scores}}), general, 3)
 
 
 @pytest.mark.parametrize("method", ["binary", "baseline"])
@@ -123,17 +127,19 @@ def test_other_methods(digits, method):
 
 
 def test_a_fixed_order_is_used_by_all_seeds_and_a_reshuffled_one_is_each_seeds_own(digits):
-    trainer = make_trainer(config(digits, order="fixed"), digits, devices=jax.devices()[:1])
-    result = train(trainer, [3])
-    turned = train(trainer._replace(order=trainer.order[::-1]), [3])
+    trainer, members = made(digits, order="fixed")
+    np.testing.assert_array_equal(trainer.order, fixed_order(count_samples(trainer.train)))
+    result = train(trainer, members([3]))
+    turned = train(trainer._replace(order=trainer.order[::-1]), members([3]))
     assert result.history[0]["train_loss"] != turned.history[0]["train_loss"]
-    order = build.fixed_order(10)
+    assert made(digits)[0].order is None
+    order = fixed_order(10)
     assert sorted(order.tolist()) == list(range(10)) and order.tolist() != list(range(10))
-    np.testing.assert_array_equal(order, build.fixed_order(10))
+    np.testing.assert_array_equal(order, fixed_order(10))
 
 
 def test_reshuffled_orders_are_permutations_that_differ_by_seed_and_epoch():
-    orders = [reshuffled(build.seed_key(seed), epoch, 50).tolist() for seed in (0, 1) for epoch in (0, 1)]
+    orders = [reshuffled(seed_key(seed), epoch, 50).tolist() for seed in (0, 1) for epoch in (0, 1)]
     assert all(sorted(order) == list(range(50)) for order in orders)
     assert len({tuple(order) for order in orders}) == 4
 
@@ -145,31 +151,37 @@ def test_bfloat16_products(digits, alone):
 
 
 def test_one_compilation_serves_all_epochs_rates_and_seeds(digits):
-    trainer = make_trainer(config(digits), digits, devices=jax.devices()[:1])
-    train(trainer, [0, 1])
-    assert trainer.program.epoch._cache_size() == 1
-    train(trainer, [8, 9])
-    other = trainer._replace(config=config(digits, learning_rate=0.1, weight_decay=1e-3, decay_rate=0.5))
-    train(other, [0, 1])
-    assert trainer.program.epoch._cache_size() == 1
+    """A program traces the loss in training and evaluation, each for the shapes of its loop over seeds and for it."""
+    chex.clear_trace_counter()
+    own = config(digits)
+    task = build.make_task(own, image_shape=digits.train_images.shape[1:], classes=digits.classes)
+    traced = chex.assert_max_traces(n=4)(lambda outputs, targets: task.loss(outputs, targets))
+    train_data, test_data, order = build.parts(own, digits)
+    trainer = make_trainer(
+        dataclasses.replace(task, loss=traced), train_data, test_data, order=order, devices=one_device(), loop="map"
+    )
+    result = train(trainer, members_of(own, [0, 1]))
+    train(trainer, members_of(own, [8, 9]))
+    other = config(digits, learning_rate=0.1, weight_decay=1e-3, decay_rate=0.5, threshold="absolute:0.02")
+    assert train(trainer, members_of(other, [0, 1])).history[0]["train_loss"] != result.history[0]["train_loss"]
+    with pytest.raises(AssertionError, match="traced > 4 times"):  # what it would say: three seeds are another shape
+        train(trainer, members_of(own, [0, 1, 2]))
 
 
 def poison(trainer, *which):
     """Return the trainer with one score of these seeds (by their place in the group) not a number at the start."""
 
-    def start(begun):
-        state = trainer.program.start(begun)
-        layer = state.form.params["net"]["Dense_1"]
-        layer["kernel"] = layer["kernel"].at[np.array(which), 0, 0].set(np.nan)
-        return state
+    def change(state, begin):
+        kernel = state.params.layers["Dense_1/kernel"]
+        return with_layers(state, Dense_1=kernel.at[np.array(which), 0, 0].set(np.nan))
 
-    return trainer._replace(program=trainer.program._replace(start=start))
+    return with_start(trainer, change)
 
 
-def test_a_seed_gone_wrong_is_set_aside_and_the_others_do_not_change(digits):
-    trainer = make_trainer(config(digits), digits, devices=jax.devices()[:1])
-    whole = train(trainer, [0, 1, 2])
-    result = train(poison(trainer, 1), [0, 1, 2])
+def test_a_seed_gone_wrong_is_excluded_and_the_others_do_not_change(digits):
+    trainer, members = made(digits)
+    whole = train(trainer, members([0, 1, 2]))
+    result = train(poison(trainer, 1), members([0, 1, 2]))
     assert [final["failed_epoch"] for final in result.finals] == [None, 1, None]
     assert result.finals[1]["failed_reason"].startswith("NaN or infinity among the scores of Dense_")
     assert set(result.masks) == {0, 2} and {row["seed"] for row in result.history} == {0, 2}
@@ -177,43 +189,34 @@ def test_a_seed_gone_wrong_is_set_aside_and_the_others_do_not_change(digits):
         same(whole, result, seed)
 
 
-def test_a_seed_with_an_empty_layer_is_set_aside_too(digits):
-    def start(begun):  # the decay alone moves the scores of what does not pass
-        state = trainer.program.start(begun)
-        layer = state.form.params["net"]["Dense_1"]
-        layer["kernel"] = layer["kernel"].at[1].set(0.0)
-        return state
+def test_a_seed_with_an_empty_layer_is_excluded_too(digits):
+    def change(state, begin):  # the decay alone moves the scores of what does not pass
+        return with_layers(state, Dense_1=state.params.layers["Dense_1/kernel"].at[1].set(0.0))
 
-    trainer = make_trainer(config(digits, learning_rate=1e-9), digits, devices=jax.devices()[:1])
-    whole = train(trainer, [0, 1])
-    result = train(trainer._replace(program=trainer.program._replace(start=start)), [0, 1])
+    trainer, members = made(digits, learning_rate=1e-9)
+    whole = train(trainer, members([0, 1]))
+    result = train(with_start(trainer, change), members([0, 1]))
     assert [final["failed_reason"] for final in result.finals] == [None, "no weight is left in Dense_1"]
     same(whole, result, 0)
 
 
 def test_a_bad_seed_may_end_the_run(digits):
-    trainer = make_trainer(config(digits), digits, devices=jax.devices()[:1])
-    with pytest.raises(UserError, match=r"seed 7 went wrong in epoch 1: NaN or .* \(--on-bad-seed=stop\)"):
-        train_members(poison(trainer, 1), [(trainer.config, seed) for seed in (5, 7)], on_bad_seed="stop")
+    trainer, members = made(digits)
+    with pytest.raises(UserError, match=r"seed 7 failed in epoch 1: NaN or .* \(--on-bad-seed=stop\)"):
+        train_members(poison(trainer, 1), members([5, 7]), on_bad_seed="stop")
 
 
 def test_when_every_seed_has_gone_wrong_training_ends(digits):
-    trainer = make_trainer(config(digits), digits, devices=jax.devices()[:1])
-    told = []
-    result = train(poison(trainer, 0, 1), [4, 5], told.append)
+    trainer, members = made(digits)
+    reports = []
+    result = train(poison(trainer, 0, 1), members([4, 5]), reports.append)
     assert [final["failed_epoch"] for final in result.finals] == [1, 1]
-    assert not result.masks and not result.history and len(told) == 1
+    assert not result.masks and not result.history and len(reports) == 1
 
 
 def test_layers_that_start_dead_are_named(digits):
     with pytest.warns(UserWarning, match="Dense_0/kernel, Dense_1/kernel: every mask is 0 at the start"):
-        make_trainer(config(digits, threshold="absolute:0.2"), digits, devices=jax.devices()[:1])
-
-
-def test_the_schedule_of_an_epoch(digits):
-    rates, decays = schedule(config(digits, decay_rate=0.5), 1, 7)
-    np.testing.assert_allclose(rates, [0.01] * 7)
-    np.testing.assert_allclose(decays, [2.5e-4] * 7)
+        made(digits, threshold="absolute:0.2")
 
 
 # Plateau schedules
@@ -231,32 +234,27 @@ def dull(trainer):
     """
     kept = {"Dense_0": (0, 0), "Dense_1": (1, 1), "Dense_2": (slice(None), 2)}  # [out, in]
 
-    def start(begun):
-        state = trainer.program.start(begun)
-        layers = jax.device_get(state.form.params["net"])
+    def change(state, begin):
+        kernels = {}
         for layer, where in kept.items():
-            kernel = np.array(layers[layer]["kernel"])
-            for place in np.flatnonzero(np.asarray(begun.seed) == DULL):
+            kernel = np.array(jax.device_get(state.params.layers[f"{layer}/kernel"]))
+            for place in np.flatnonzero(np.asarray(begin.seed) == DULL):
                 kernel[place] = 0.005
                 kernel[(place, *where)] = 0.02
-            layers[layer]["kernel"] = trainer.program.place(kernel)
-        return state._replace(form=state.form._replace(params={**state.form.params, "net": layers}))
+            kernels[layer] = trainer.program.place(kernel)
+        return with_layers(state, **kernels)
 
-    return trainer._replace(program=trainer.program._replace(start=start))
+    return with_start(trainer, change)
 
 
-def plateaued(digits, seeds, loop="map"):
-    trainer = make_trainer(config(digits, **PLATEAU), digits, devices=jax.devices()[:1], loop=loop)
-    return train(dull(trainer), seeds)
+def plateaued(digits, seeds, *report, loop="map"):
+    trainer, members = made(digits, loop=loop, **PLATEAU)
+    return train(dull(trainer), members(seeds), *report)
 
 
 @pytest.fixture(scope="module")
 def group(digits):
     return plateaued(digits, [0, DULL, 3])
-
-
-def rows_of(result, seed):
-    return [row for row in result.history if row["seed"] == seed]
 
 
 def test_a_seed_on_a_plateau_has_lower_rates_and_stops_early(group):
@@ -282,10 +280,9 @@ def test_the_others_go_on_as_if_alone(digits, group):
 
 
 def test_training_ends_when_the_last_seed_stops(digits, group):
-    told = []
-    trainer = make_trainer(config(digits, **PLATEAU), digits, devices=jax.devices()[:1], loop="map")
-    result = train(dull(trainer), [DULL], told.append)
-    assert len(told) == 3
+    reports = []
+    result = plateaued(digits, [DULL], reports.append)
+    assert len(reports) == 3
     same(group, result, DULL)
 
 
@@ -300,38 +297,39 @@ def alike(one, other, seed):
     """The same up to rounding; a mask may differ where a score is at its threshold."""
     for name, mask in one.masks[seed].items():
         assert np.mean(mask != other.masks[seed][name]) < 1e-3
-    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5, atol=2e-5), one.params[seed], other.params[seed])
+    chex.assert_trees_all_close(one.params[seed], other.params[seed], rtol=1e-5, atol=2e-5)
     for left, right in zip(rows_of(one, seed), rows_of(other, seed), strict=True):
         for name in ("train_loss", "test_loss"):
             assert left[name] == pytest.approx(right[name], rel=1e-4)
 
 
-def start(trainer, seeds):
-    return trainer.program.start(trainer.program.place(beginning([(trainer.config, seed) for seed in seeds])))
-
-
-def an_epoch(trainer, seeds, rates=(0.0, 0.0), scales=None, active=None, epoch=0):
+def an_epoch(made, seeds, rates=(0.0, 0.0), scales=None, active=None, epoch=0):
     """Return the states after an epoch with constant rates, zero by default, and what it says, on the host."""
-    program = trainer.program
-    steps = build.steps_per_epoch(trainer.samples, trainer.config.batch_size) * trainer.config.passes
+    trainer, members = made
+    program, task = trainer.program, trainer.task
+    steps = steps_per_epoch(count_samples(trainer.train), task.batch_size) * task.passes
     scales = np.ones(len(seeds), np.float32) if scales is None else np.asarray(scales, np.float32)
-    given = Given(
+    given = EpochInputs(
         np.asarray(seeds, np.uint32),
         *(np.outer(scales, np.full(steps, rate, np.float32)) for rate in rates),
         np.ones(len(seeds), bool) if active is None else np.asarray(active),
     )
     more = program.share(np.uint32(epoch)), trainer.order, trainer.train, trainer.test
-    return jax.device_get(program.epoch(start(trainer, seeds), program.place(given), *more))
+    return jax.device_get(program.epoch(begun(trainer, members(seeds)), program.place(given), *more))
+
+
+def seed_of(tree, place):
+    return jax.tree.map(lambda leaf: leaf[place], tree)
 
 
 def test_each_seed_has_its_own_rates(digits):
-    trainer = make_trainer(config(digits, **PLATEAU), digits, devices=jax.devices()[:1], loop="map")
-    found, _ = an_epoch(trainer, [3, 3, 3], (0.02, 0.01), scales=[1, 0.5, 0.25], active=[True, True, False])
-    halved, _ = an_epoch(trainer, [3, 3, 3], (0.01, 0.005))
-    started = jax.device_get(start(trainer, [3, 3, 3]))
-    jax.tree.map(lambda a, b: np.testing.assert_array_equal(a[1], b[1]), found, halved)
-    jax.tree.map(lambda a, b: np.testing.assert_array_equal(a[2], b[2]), found, started)
-    for kernel in jax.tree.leaves(found.form.params):
+    own = trainer, members = made(digits, **PLATEAU)
+    found, _ = an_epoch(own, [3, 3, 3], (0.02, 0.01), scales=[1, 0.5, 0.25], active=[True, True, False])
+    halved, _ = an_epoch(own, [3, 3, 3], (0.01, 0.005))
+    started = jax.device_get(begun(trainer, members([3, 3, 3])))
+    chex.assert_trees_all_equal(seed_of(found, 1), seed_of(halved, 1))
+    chex.assert_trees_all_equal(seed_of(found, 2), seed_of(started, 2))
+    for kernel in jax.tree.leaves(found.params):
         assert (kernel[0] != kernel[1]).any() and (kernel[1] != kernel[2]).any()
 
 
@@ -339,11 +337,11 @@ class Small(ResNet):
     """A ResNet's stem, one more layer and its end: all the kinds of variables, for a tenth of the time to compile."""
 
     @nn.compact
-    def __call__(self, x, *, train=False, present=None):
+    def __call__(self, x, *, train=False, valid=None):
         for index in range(2):
             options = {"use_bias": False, "conv_general_dilated": self.conv_general_dilated}
             x = nn.Conv(4, (3, 3), kernel_init=self.kernel_init, **options)(x)
-            x = elu(normalise(x, kind=self.batch_norm, name=f"BatchNorm_{index}", train=train, present=present))
+            x = elu(normalise(x, kind=self.batch_norm, name=f"BatchNorm_{index}", train=train, valid=valid))
         return nn.Dense(self.classes, use_bias=False, kernel_init=self.kernel_init)(x.mean(axis=(1, 2)))
 
 
@@ -388,9 +386,8 @@ def test_every_epoch_and_seed_is_augmented_anew(pictures):
     """With rates of 0 and one order of the data nothing else differs between epochs, nor between two equal nets."""
     losses = {}
     for augment in ("none", "crop_flip"):
-        made = config(pictures, augment=augment, order="fixed", **TINY)
-        trainer = make_trainer(made, pictures, devices=jax.devices()[:1], loop="map")
-        losses[augment] = [an_epoch(trainer, [3], epoch=epoch)[1].train_loss[0] for epoch in (0, 1, 1)]
+        own = made(pictures, augment=augment, order="fixed", **TINY)
+        losses[augment] = [an_epoch(own, [3], epoch=epoch)[1].train["loss"][0] for epoch in (0, 1, 1)]
     assert len(set(losses["none"])) == 1
     assert losses["crop_flip"][0] != losses["crop_flip"][1] == losses["crop_flip"][2]
     assert losses["crop_flip"][0] != losses["none"][0]
@@ -399,18 +396,13 @@ def test_every_epoch_and_seed_is_augmented_anew(pictures):
 @pytest.mark.slow
 def test_two_passes_see_every_sample_twice(pictures):
     """With rates of 0 a pass's mean loss is every sample's, once; with others two passes take twice the steps."""
-    once, twice = (
-        make_trainer(config(pictures, passes=passes, **TINY), pictures, devices=jax.devices()[:1], loop="map")
-        for passes in (1, 2)
-    )
+    once, twice = (made(pictures, passes=passes, **TINY) for passes in (1, 2))
     (_, one), (_, two) = an_epoch(once, [3]), an_epoch(twice, [3])
-    np.testing.assert_allclose(two.train_loss, one.train_loss, rtol=1e-6)
-    np.testing.assert_allclose(two.train_accuracy, one.train_accuracy, rtol=1e-6)
+    chex.assert_trees_all_close(two.train, one.train, rtol=1e-6)
+    assert set(two.train) == {"loss", "accuracy"}
     # Two passes of an epoch are two epochs of one: the same orders of a seed.  No schedule moves the rates here.
     same_rates = {"schedule": "plateau", "patience": 10}
     one = run(pictures, [3], **{**TINY, **same_rates})
     two = run(pictures, [3], passes=2, **{**TINY, **same_rates, "epochs": 1})
-    for name, mask in one.masks[3].items():
-        np.testing.assert_array_equal(mask, two.masks[3][name])
-    jax.tree.map(np.testing.assert_array_equal, one.params[3], two.params[3])
+    chex.assert_trees_all_equal((one.masks[3], one.params[3]), (two.masks[3], two.params[3]))
     assert two.history[0]["train_loss"] == pytest.approx(np.mean([row["train_loss"] for row in one.history]))
