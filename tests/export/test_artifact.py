@@ -11,9 +11,10 @@ from ssm.errors import UserError
 from ssm.export import Artifact, Layer
 from ssm.export.conversion import from_run, from_supermask, ternary_layer
 from ssm.models.graph import Architecture
+from ssm.ops.matmul import PRECISION
 from ssm.runs.reader import read_finished
-from ssm.runs.run import MATMUL_PRECISION, run_seeds
 from tests.support.artifact_nets import as_run, config, untrained
+from tests.support.runs import run_config
 
 NETS = {
     "fcn": config(),
@@ -49,7 +50,7 @@ def net(request, tmp_path_factory):
 
 def test_the_same_logits_bit_for_bit(net):
     _, model, variables, _, loaded, images, _ = net
-    with jax.default_matmul_precision(MATMUL_PRECISION):
+    with jax.default_matmul_precision(PRECISION):
         wanted = jax.jit(lambda x: model.apply(variables, standardize(x, *statistics(x))))(images)
     np.testing.assert_array_equal(loaded.logits(images), np.asarray(wanted))
 
@@ -128,7 +129,7 @@ def test_frozen_weights_that_come_out_otherwise_are_an_error(tmp_path):
 )
 def test_a_trained_run_is_exported_with_its_accuracy(tmp_path, digits, pictures, trained):
     made = digits if trained.model == "fcn" else pictures
-    run = run_seeds(trained, made, [0, 1], out=tmp_path)
+    run = run_config(trained, made, [0, 1], out=tmp_path)
     for seed in (0, 1):
         loaded = from_run(read_finished(run.folder), seed)
         hits = loaded.logits(made.test_images).argmax(1) == made.test_labels
