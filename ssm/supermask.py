@@ -82,7 +82,7 @@ class Supermask(nn.Module):
     stacked.
 
     Options: `learner` (`ssm.learners`), `kernel_init` (None keeps the kernels that the module draws itself), `kernels`,
-    `others`.  Raises UserError at initialisation when the module has no parameter to mask.
+    `others`.  Raises UserError for what is no learner, and at initialisation when the module has no parameter to mask.
     """
 
     module: nn.Module
@@ -90,6 +90,11 @@ class Supermask(nn.Module):
     kernel_init: Callable[..., Array] | None = None
     kernels: tuple[str, ...] = ("kernel", "embedding")
     others: Literal["frozen", "trained"] = "frozen"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.learner, Learner):
+            raise UserError(f"learner must be made by a factory, ssm.learners.signed() say; got {self.learner!r}.")
 
     @nn.compact
     def __call__(self, *args, **kwargs):
@@ -132,8 +137,6 @@ class Supermask(nn.Module):
         return {name: self.make_rng(name) for name in self._scope().rngs if name != "mask"}
 
     def _initialise(self, module: nn.Module, args, kwargs) -> None:
-        if not isinstance(self.learner, Learner):
-            raise UserError(f"learner must be made by a factory, ssm.learners.signed() say; got {self.learner!r}.")
         if not self.is_mutable_collection("frozen"):
             raise UserError(
                 f"a Supermask of {type(module).__name__} was applied without its `frozen` collection: pass all the "

@@ -98,6 +98,8 @@ def make_trainer(
     """
     devices = list(devices or jax.local_devices())
     net = task.net(task.numbers)
+    if task.transposed and not net.learner.elementwise:
+        raise UserError("a task may hold matrices transposed only where its learner is elementwise")
     if net.learner.has_masks:
         variables = jax.jit(lambda: initial_variables(net, seed_key(0), task.example))()
         if dead := metrics.dead_layers(net.masks(variables)):

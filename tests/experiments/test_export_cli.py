@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 import ssm
-from ssm.runs.run import run_seeds
 from tests.support.artifact_nets import config
+from tests.support.runs import run_config
 
 PROGRAMS = Path(__file__).parents[2] / "experiments"
 
@@ -23,7 +23,7 @@ def program(name, *arguments):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory, digits):
     own = config(epochs=2, batch_size=64, learning_rate=0.02)
-    return run_seeds(own, digits, [0, 1], out=tmp_path_factory.mktemp("runs")).folder
+    return run_config(own, digits, [0, 1], out=tmp_path_factory.mktemp("runs")).folder
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ from ssm.export.conversion import from_run, from_supermask, ternary_layer
 from ssm.models.graph import Architecture
 from ssm.ops.matmul import PRECISION
 from ssm.runs.reader import read_finished
-from ssm.runs.run import run_seeds
 from tests.support.artifact_nets import as_run, config, untrained
+from tests.support.runs import run_config
 
 NETS = {
     "fcn": config(),
@@ -129,7 +129,7 @@ def test_frozen_weights_that_differ_on_this_machine_are_an_error(tmp_path):
 )
 def test_a_trained_run_is_exported_with_its_accuracy(tmp_path, digits, pictures, trained):
     made = digits if trained.model == "fcn" else pictures
-    run = run_seeds(trained, made, [0, 1], out=tmp_path)
+    run = run_config(trained, made, [0, 1], out=tmp_path)
     for seed in (0, 1):
         loaded = from_run(read_finished(run.folder), seed)
         hits = loaded.logits(made.test_images).argmax(1) == made.test_labels

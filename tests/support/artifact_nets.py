@@ -6,10 +6,11 @@ import numpy as np
 
 from ssm.export import Artifact, Layer
 from ssm.models.graph import graph, kernel_shapes, value_shapes
-from ssm.recipes.build import INIT, build, seed_key
+from ssm.recipes.build import build
 from ssm.recipes.config import resolve
 from ssm.runs.folder import open_run
 from ssm.runs.reader import read_finished
+from ssm.training.batches import INIT, seed_key
 from ssm.trees import flatten
 
 
