@@ -64,7 +64,7 @@ def compiled(net: nn.Module, variables: Mapping[str, Any]) -> Callable[[np.ndarr
     return compute
 
 
-@lru_cache(maxsize=4)  # as compiling it takes a second, and drawing a seed's weights some milliseconds
+@lru_cache(maxsize=4)  # compiling takes a second, drawing a seed's weights some milliseconds
 def _initialise(config: Config, inputs: tuple[int, ...], classes: int):
     net = build.build(config, classes=classes)
     example = jnp.zeros((1, *inputs))
@@ -74,7 +74,7 @@ def _initialise(config: Config, inputs: tuple[int, ...], classes: int):
 
 
 def initial_frozen(config: Config, seed: int, inputs: tuple[int, ...], classes: int) -> dict[str, np.ndarray]:
-    """Return the frozen kernels of a seed by layer, as training began with them."""
+    """Return the frozen kernels of a seed by layer, as they were drawn for training."""
     kernels = flatten(_initialise(config, inputs, classes)(np.uint32(seed)))
     return {"/".join(path[:-1]): np.asarray(kernel) for path, kernel in kernels.items() if path[-1] == "kernel"}
 

@@ -144,7 +144,7 @@ def test_the_program_draws_what_it_can_and_says_what_is_missing(tmp_path):
 
 def test_what_draws_needs_no_jax_and_leaves_pyplot_alone():
     code = "import paper.figures.gallery, ssm.viz.page, sys; print({'jax', 'matplotlib.pyplot'} & set(sys.modules))"
-    own = os.environ | {"PYTHONPATH": str(ROOT)}
+    own = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "experiments")])}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=own, timeout=120)
     assert done.stdout == "set()\n", done.stderr
 
