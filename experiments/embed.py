@@ -1,4 +1,4 @@
-"""For the documents: what a program prints, or a result file says, between their cog markers (`make results`)."""
+"""Output of programs and result files for the documents, between their cog markers (`make results`)."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Makes a small file of a trained net: `python experiments/export.py RUN --seed 3 --out net.ssm`."""
+"""Writes a trained net as a small file: `python experiments/export.py RUN --seed 3 --out net.ssm`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,17 +18,17 @@ SUFFIXES = (".ssm", ".safetensors", ".onnx")
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Write one seed of a finished run as a file that holds all that inference needs, and say how large it is.
+    """Write one seed of a finished run as a file that holds all that inference needs, and print its size.
 
-    The suffix of --out decides: .ssm (ternary and entropy-coded; `ssm.load`, experiments/predict.py), .safetensors or
-    .onnx (dense, for other programs)."""
+    The suffix of --out chooses the form: .ssm (ternary and entropy-coded; `ssm.load`, experiments/predict.py) or
+    .safetensors and .onnx (dense, for other programs)."""
 
     run: tyro.conf.Positional[Path]
     """The run's folder, or an artefact (.ssm) to turn into another form."""
     seed: int | None = None
     """Which of the run's seeds (default: the one with the best test accuracy)."""
     out: Annotated[Path, tyro.conf.arg(metavar="FILE")] = Path("net.ssm")
-    """The file to write; its folder is made if need be."""
+    """The file to write; its folder is created if necessary."""
     compact: bool = False
     """For .onnx: leave out inputs, units and channels that cannot influence the output."""
 
@@ -37,7 +37,7 @@ def main(options: Options) -> None:
     """Export the net and print the table of sizes.
 
     Raises:
-        UserError: for a run or seed that is not there, and a file that cannot be written.
+        UserError: for a run or seed that does not exist, or a file that cannot be written.
     """
     suffix = options.out.suffix
     if suffix not in SUFFIXES:
@@ -53,9 +53,9 @@ def main(options: Options) -> None:
         data = to_onnx(artifact, compacted=options.compact) if suffix == ".onnx" else to_safetensors(artifact)
         save(options.out, data)
         size = len(data)
-    print("\n".join(_said(artifact, options.out, size)))
+    print("\n".join(_summary(artifact, options.out, size)))
     if options.compact:
-        print("\n".join(_went(artifact)))
+        print("\n".join(_removed(artifact)))
 
 
 def _artifact(options: Options) -> Artifact:
@@ -72,26 +72,24 @@ def _artifact(options: Options) -> Artifact:
         if not accuracies:
             raise UserError(f"{options.run} has no finished seed")
         seed = max(accuracies, key=lambda each: accuracies[each])
-    from ssm.export.conversion import from_run  # a second of JAX, after all that can be wrong without it
+    from ssm.export.conversion import from_run  # imports JAX for a second, after the checks that need none
 
     return from_run(run, seed)
 
 
-def _went(artifact: Artifact) -> list[str]:
-    """Say what compacting left out, layer by layer."""
+def _removed(artifact: Artifact) -> list[str]:
+    """Return lines on what compacting removed, layer by layer."""
     small = artifact.compact()
     cells = [["layer", "kernel", "compacted"]]
     for name, before, after in small.report():
         cells.append([name, *(" x ".join(map(str, shape)) for shape in (before, after))])
-    lines = [
-        f"Left out: what cannot influence the output; {small.size:,} of {artifact.weights:,} dense weights are left"
-    ]
+    lines = [f"Removed: what cannot influence the output; {small.size:,} of {artifact.weights:,} dense weights remain"]
     if small.features:
         lines.append(f"{small.features[0]:,} of {small.features[1]:,} inputs of the first dense layer are used")
     return lines + aligned(cells)
 
 
-def _said(artifact: Artifact, path: Path, size: int) -> list[str]:
+def _summary(artifact: Artifact, path: Path, size: int) -> list[str]:
     from ssm.analysis import sizes, total
 
     about = artifact.about
@@ -108,16 +106,14 @@ def _said(artifact: Artifact, path: Path, size: int) -> list[str]:
     for name, count in (
         ("dense float32", whole.dense),
         ("csr (the paper's metric)", whole.csr),
-        ("two bits a weight", whole.two_bit),
+        ("two bits per weight", whole.two_bit),
         ("entropy bound", whole.entropy),
         (f"this file ({path.suffix})", size),
     ):
         cells.append([name, f"{count:,.0f}", f"{whole.dense / max(count, 1):.1f}"])
     lines += aligned(cells)
     if rest:
-        lines.append(
-            f"Beside the weights, {rest:,} bytes of batch normalisation are in the file, and in none of the others."
-        )
+        lines.append(f"The file also holds {rest:,} bytes of batch normalisation, which the other forms do not count.")
     return lines
 
 

@@ -13,10 +13,10 @@ from ssm.runs.reader import find_finished
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Draw every figure of the paper that the runs hold what it needs of, as PNG and SVG; say what the others need."""
+    """Draw every figure of the paper for which there are runs, as PNG and SVG, and print what the others need."""
 
     folders: Annotated[tuple[Path, ...], tyro.conf.Positional]
-    """Runs, or folders of runs.  Of several runs of one kind, that with the most seeds is drawn."""
+    """Runs, or folders of runs.  Of several runs of one kind, the one with the most seeds is drawn."""
     out: Path = Path("figures")
     """Folder to write the figures to."""
     only: tuple[str, ...] = ()
@@ -27,10 +27,10 @@ class Options:
 
 
 def main(options: Options) -> None:
-    """Draw the figures, a line for each file written and for each figure that isn't drawn.
+    """Draw the figures, and print a line for each file written and each figure not drawn.
 
     Raises:
-        UserError: for folders without runs, a damaged file, or a name that no figure has.
+        UserError: for folders without runs, a damaged file, or an unknown figure.
     """
     if not options.folders:
         raise UserError("name at least one run, or folder of runs")
@@ -44,8 +44,8 @@ def main(options: Options) -> None:
     if unknown := [name for name in options.only if name not in FIGURES]:
         raise UserError(f"--only {' '.join(unknown)}: no such figure; they are {', '.join(FIGURES)}")
     try:
-        for told in draw_all(Shelf(runs, data_dir=options.data_dir), options.out, names=options.only):
-            print(told.text, flush=True)
+        for outcome in draw_all(Shelf(runs, data_dir=options.data_dir), options.out, names=options.only):
+            print(outcome.text, flush=True)
     except OSError as error:
         raise UserError(f"{error.filename or options.out} cannot be written: {error.strerror or error}") from error
 

@@ -1,6 +1,6 @@
 """Classifies images with an artefact: `python experiments/predict.py net.ssm IMAGE...`.
 
-Needs no JAX, unless the net's frozen weights come again from a seed.
+Needs no JAX, unless the net's frozen weights are redrawn from a seed.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from ssm.export import load
 from ssm.runs.program import run_program
 
 MOST_PIXELS = 1 << 24
-_GROUND = {False: "black", True: "white"}
+_BACKGROUND = {False: "black", True: "white"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,16 +30,16 @@ class Options:
     resize: bool = False
     """Scale images of another size instead of refusing them."""
     invert: bool = False
-    """For dark on light, where the net learned light on dark, as MNIST is."""
+    """Invert dark on light images, for a net that learned light on dark, as in MNIST."""
     top: int = 3
-    """How many classes of each image to print."""
+    """Number of classes to print for each image."""
 
 
 def main(options: Options) -> None:
     """Classify the images.
 
     Raises:
-        UserError: for a damaged artefact, or a file that is no image of the right size.
+        UserError: for a damaged artefact, or a file that is not an image of the right size.
     """
     if options.top < 1:
         raise UserError(f"--top={options.top}: give 1 or more")
@@ -68,16 +68,16 @@ def _read(path: Path, inputs: tuple[int, ...], options: Options) -> np.ndarray:
             if image.size != (width, height) and not options.resize:
                 raise UserError(
                     f"{path} is {image.width} x {image.height} pixels, this net takes {width} x {height}: "
-                    "scale it, or say --resize"
+                    "scale it, or add --resize"
                 )
-            if image.has_transparency_data:  # the ground shows through: black, or white where that is to be inverted
+            if image.has_transparency_data:  # the background shows through: black, or white if that is to be inverted
                 image = image.convert("RGBA")
-                image = Image.alpha_composite(Image.new("RGBA", image.size, _GROUND[options.invert]), image)
+                image = Image.alpha_composite(Image.new("RGBA", image.size, _BACKGROUND[options.invert]), image)
             image = image.convert("L" if channels == 1 else "RGB").resize((width, height), Image.Resampling.LANCZOS)
     except FileNotFoundError:
         raise UserError(f"{path} does not exist") from None
     except (OSError, UnidentifiedImageError, Image.DecompressionBombError, ValueError, SyntaxError) as error:
-        raise UserError(f"{path} is no image that can be read: {error}") from error
+        raise UserError(f"{path} is not a readable image: {error}") from error
     array = np.asarray(image, np.uint8).reshape(height, width, channels)
     return 255 - array if options.invert else array
 

@@ -1,4 +1,4 @@
-"""Copies the small files of a run to where they are committed: `python experiments/publish.py RUN DEST`."""
+"""Copies the small files of a run to a folder under version control: `python experiments/publish.py RUN DEST`."""
 
 import csv
 import io
@@ -16,7 +16,7 @@ from ssm.runs.reader import read_finished
 from ssm.runs.value_file import value_path
 
 LIMIT = 100_000
-"""Bytes a file; larger ones don't belong in the repository."""
+"""Bytes per file; larger ones do not belong in the repository."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,14 +28,14 @@ class Options:
     dest: tyro.conf.Positional[Path]
     """The folder to copy to, such as experiments/results."""
     masks: int | None = None
-    """Of how many seeds to copy the masks (default: all; 0 for none).  Of a baseline there are none."""
+    """How many seeds' masks to copy (default: all; 0 for none).  A baseline has none."""
 
 
 def main(options: Options) -> None:
-    """Publish the run; nothing is written unless every file is there and small.
+    """Publish the run; nothing is written unless every file exists and is small.
 
     Raises:
-        UserError: for a folder that is no run, or cannot be written, or a file above the limit.
+        UserError: for a folder that is not a run, or cannot be written, or a file above the limit.
     """
     if options.masks is not None and options.masks < 0:
         raise UserError(f"--masks={options.masks}: give 0 or more")
@@ -64,7 +64,7 @@ def main(options: Options) -> None:
         for name, data in files.items():
             write_atomic(dest / name, data)
         for path in [*dest.glob("masks/*.npz"), *dest.glob("values/*.npz")]:
-            if str(path.relative_to(dest)) not in files:  # of an earlier time, with more seeds
+            if str(path.relative_to(dest)) not in files:  # from an earlier copy with more seeds
                 path.unlink()
     except OSError as error:
         raise UserError(f"{options.dest / run.name} cannot be written: {error.strerror or error}") from error

@@ -1,4 +1,4 @@
-"""Makes one page of one run: `python experiments/report.py RUN --out FILE.html`."""
+"""Writes one HTML page about a run: `python experiments/report.py RUN --out FILE.html`."""
 
 import sys
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ RUNS = Path("runs")
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Make one HTML page of a run, complete in itself: result, curves, masks, layers, sizes, configuration."""
+    """Write a self-contained HTML page about a run: result, curves, masks, layers, sizes, configuration."""
 
     run: tyro.conf.Positional[Path | None] = None
-    """The run's folder (default: the run under runs/ that finished last, and has masks)."""
+    """The run's folder (default: the run with masks under runs/ that finished last)."""
     out: Path = Path("report.html")
     """File to write."""
     paper: Path = HERE / "paper" / "paper.json"
@@ -37,7 +37,7 @@ def main(options: Options) -> None:
     """
     run = read_finished(options.run) if options.run else newest_masked([RUNS])
     if run is None:
-        raise UserError(f"there is no finished run with masks under {RUNS}/: name one, or train one first")
+        raise UserError(f"no finished run with masks under {RUNS}/: name one, or train one first")
     rows = read_paper(options.paper)
 
     from paper.result import result_table
@@ -50,7 +50,7 @@ def main(options: Options) -> None:
 
 
 def _exported(run: FinishedRun) -> int | None:
-    """Return the bytes of the file that export.py makes of the run's first seed."""
+    """Return the size in bytes of the file that export.py writes for the run's first seed."""
     from ssm.export.conversion import from_run
     from ssm.export.serialization import to_bytes
 

@@ -1,4 +1,4 @@
-"""Prints how large the nets of finished runs are in every form: `python experiments/sizes.py [RUN_OR_FOLDER ...]`."""
+"""Prints the sizes of finished runs' nets in every form: `python experiments/sizes.py [RUN_OR_FOLDER ...]`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,14 +26,14 @@ class Options:
     folders: tyro.conf.Positional[tuple[Path, ...]] = ()
     """Runs, or folders of runs. Default: experiments/results."""
     seeds: int | None = None
-    """Only so many of each run's seeds (default: all whose masks are kept)."""
+    """How many of each run's seeds (default: all whose masks are kept)."""
 
 
 def main(options: Options) -> None:
     """Print the table.
 
     Raises:
-        UserError: for folders without a run, or without one that keeps masks.
+        UserError: for folders without a run, or without a run that keeps masks.
     """
     found = find_finished(options.folders or (HERE / "results",))
     masked = [run for run in found if run.has_masks]

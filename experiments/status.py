@@ -1,4 +1,4 @@
-"""What runs, what is done, what failed, and the time left: `python experiments/status.py [RUN_OR_FOLDER ...]`."""
+"""Prints the state of runs, and the time left: `python experiments/status.py [RUN_OR_FOLDER ...]`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ class Options:
 
 
 def duration(seconds: float | None) -> str:
-    """Return a time in the unit that fits it."""
+    """Return a time in a suitable unit."""
     if seconds is None:
         return ""
     unit, name = next((pair for pair in ((86400, "d"), (3600, "h"), (60, "min")) if seconds >= 2 * pair[0]), (1, "s"))
@@ -33,7 +33,7 @@ def line(found: Status) -> list[str]:
     saved, wanted = found.seeds
     parent = found.folder.parent.name
     name = f"{parent}/{found.folder.name}" if parent.startswith("sweep-") else found.folder.name
-    seeds = f"{saved} of {wanted}" + (f", {found.bad} set aside" if found.bad else "")
+    seeds = f"{saved} of {wanted}" + (f", {found.bad} excluded" if found.bad else "")
     return [name, found.state, seeds, f"{found.share:.0%}", duration(found.left), duration(found.quiet), found.reason]
 
 
@@ -42,7 +42,7 @@ def main(options: Options) -> None:
     for folder in journals(options.folders):
         try:
             rows.append(line(status(folder)))
-        except UserError as error:  # the journal of a folder that was removed under its run, say
+        except UserError as error:  # for example the journal of a folder that was removed during its run
             rows.append([folder.name, "unknown", "", "", "", "", str(error)])
     print("\n".join(aligned([["run", "state", "seeds saved", "epochs", "left", "last sign", "reason"], *rows])))
 

@@ -1,4 +1,4 @@
-"""The one exception that a user is meant to see, and the check that raises it most."""
+"""The exception meant for users, and the range check that raises it."""
 
 from collections.abc import Callable
 from numbers import Real
@@ -6,10 +6,10 @@ from typing import Any
 
 
 class UserError(Exception):
-    """Says what was wrong with the input and what to do; the programs print it and exit with status 2."""
+    """An error in the input, with what to do about it; the programs print it and exit with status 2."""
 
 
 def require(value: Any, name: str, range_: str, holds: Callable[[Any], bool]) -> None:
-    """Raise UserError unless a number is in its range; a traced value can't be looked at and passes."""
+    """Raise UserError unless a number is in its range; a traced value has no known value and passes."""
     if isinstance(value, Real) and not holds(value):
         raise UserError(f"{name} must be {range_}, got {value}")

@@ -1,4 +1,4 @@
-"""Files that are either whole or not there: what a crash leaves behind must still be readable."""
+"""Files written atomically, whole or not at all, so that a crash leaves readable ones."""
 
 import json
 import math
@@ -12,10 +12,10 @@ from ssm.errors import UserError
 
 
 def plain(value: object) -> Any:
-    """Turn a value into what JSON can say.
+    """Convert a value to plain JSON types.
 
     Mappings, sequences, sets (sorted), paths and anything with `tolist` (numpy scalars and arrays) become
-    dicts, lists, strings and numbers; a float that is not finite becomes None, as JSON has no word for it.
+    dicts, lists, strings and numbers; a float that is not finite becomes None, since JSON cannot represent it.
 
     Raises:
         TypeError: for a value of any other type.
@@ -41,12 +41,12 @@ def plain(value: object) -> Any:
 
 
 def write_atomic(path: str | os.PathLike[str], *parts: bytes | memoryview | str) -> None:
-    """Write a file so that its name holds the old or the new content at any moment, never a part.
+    """Write a file atomically: at any moment its name refers to the whole old or the whole new content.
 
-    The parts come one after another; text is written as UTF-8. The folder is made if need be.
+    The parts come one after another; text is written as UTF-8. The folder is created if necessary.
 
     Raises:
-        OSError: if it cannot be written; the old content then still stands, and no temporary file is left.
+        OSError: if it cannot be written; the old content is then kept, and no temporary file is left.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -59,13 +59,13 @@ def write_atomic(path: str | os.PathLike[str], *parts: bytes | memoryview | str)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException:  # an interrupt leaves no litter either
+    except BaseException:  # an interrupt leaves no temporary file either
         temporary.unlink(missing_ok=True)
         raise
 
 
 def save(path: str | os.PathLike[str], *parts: bytes | memoryview | str) -> None:
-    """Write a file that the user has named, as `write_atomic` does.
+    """Write a file that the user named, as `write_atomic` does.
 
     Raises:
         UserError: naming the file, if it cannot be written.

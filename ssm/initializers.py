@@ -25,7 +25,7 @@ ELUS_FCN = math.sqrt(3)
 """Factor on He for the FCN, c^2 * fan_in = 6."""
 
 ELUS_CONV = math.sqrt(1.5)
-"""Factor on He for Conv2 to Conv8 and the ResNets, c^2 * fan_in = 3: from 4.5 on they never learn."""
+"""Factor on He for Conv2 to Conv8 and the ResNets, c^2 * fan_in = 3; with 4.5 or more they do not learn."""
 
 
 def fans(shape: Sequence[int]) -> tuple[int, int]:
@@ -95,7 +95,7 @@ def paper_formula(p0: float, *, fan: str = "in") -> Scale:
 def signed_constant(scale: Scale) -> Initializer:
     """Return the initialiser that draws +c or -c, each with probability 1/2.
 
-    Shape and float dtype are those asked for; raises `UserError` as `fans` does, or for a dtype not float.
+    Shape and float dtype are the requested ones; raises `UserError` as `fans` does, or for a dtype that is not float.
     Source: the paper's paragraph "Initialization".
     """
 
@@ -110,7 +110,7 @@ def uniform(scale: Scale) -> Initializer:
     """Return the initialiser that draws from U(-b, b) with b = sqrt(3) * c, whose standard deviation is c.
 
     `uniform(xavier())` has b = sqrt(6 / (fan_in + fan_out)), the paper's scores.  Shape, dtype and errors are
-    those of `signed_constant`; below float32 the draw is the float32 one, rounded.
+    as in `signed_constant`; narrower dtypes get the float32 draw, rounded.
     """
 
     def init(key: Array, shape: Sequence[int], dtype: DTypeLike = jnp.float32) -> Array:
@@ -125,7 +125,7 @@ def uniform(scale: Scale) -> Initializer:
 def normal(scale: Scale) -> Initializer:
     """Return the initialiser that draws from N(0, c^2), not truncated.
 
-    Shape, dtype and errors are those of `uniform`.
+    Shape, dtype and errors are as in `uniform`.
     """
 
     def init(key: Array, shape: Sequence[int], dtype: DTypeLike = jnp.float32) -> Array:
@@ -179,10 +179,10 @@ def _deviation(scale: Scale, shape: Sequence[int], dtype: DTypeLike) -> Any:
 
 
 def _flat(draw: Callable[..., Array], key: Array, shape: Sequence[int], *options: Any) -> Array:
-    """Return what `draw(key, shape, *options)` does: drawn flat, which XLA compiles in a fraction of the time."""
+    """Return `draw(key, shape, *options)`, drawn flat, which XLA compiles in a fraction of the time."""
     return draw(key, (math.prod(shape),), *options).reshape(tuple(shape))
 
 
 def _wide(dtype: DTypeLike) -> DTypeLike:
-    # A bfloat16 uniform of jax.random has 128 values and a mean of -b / 128: draw wider, then round.
+    # A bfloat16 uniform of jax.random takes 128 values and has mean -b / 128: draw wider, then round.
     return dtype if jnp.finfo(dtype).bits >= 32 else jnp.float32

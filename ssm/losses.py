@@ -13,7 +13,7 @@ from ssm.errors import UserError
 Loss = Callable[[Array, Array], Array]
 
 CLIP = 1e-7
-"""Smallest probability that the clipped loss tells from 0 (Keras' epsilon)."""
+"""Smallest probability that the clipped loss distinguishes from 0 (Keras' epsilon)."""
 
 
 def cross_entropy(logits: Float[Array, "batch classes"], labels: Integer[Array, " batch"]) -> Float[Array, " batch"]:
@@ -31,14 +31,14 @@ def clipped_cross_entropy(
 ) -> Float[Array, " batch"]:
     """Return -log clip(softmax(logits), 1e-7, 1 - 1e-7)[label] of each sample, in nats and the logits' dtype.
 
-    A sample whose true class has less than 1e-7 (or more than 1 - 1e-7) is dead: it sends no gradient, and
+    A sample whose true class has less than 1e-7 (or more than 1 - 1e-7) contributes no gradient, and
     its loss is 16.118 (or 1e-7).  Source: the authors' program; Keras' categorical cross-entropy of softmax
     outputs.
     """
     loss = cross_entropy(logits, labels)
     # Clipping the logarithm is the same function and has no small probability to round.
     low, high = jnp.asarray(-math.log1p(-CLIP), loss.dtype), jnp.asarray(-math.log(CLIP), loss.dtype)
-    inside = ~((loss < low) | (loss > high))  # `where`, not `clip`, so that NaN and the bounds pass their gradient on
+    inside = ~((loss < low) | (loss > high))  # `where`, not `clip`, so that NaN and the bounds keep their gradient
     return jnp.where(inside, loss, jnp.where(loss < low, low, high))
 
 
@@ -46,7 +46,7 @@ LOSSES: dict[str, Loss] = {"log_softmax": cross_entropy, "clipped": clipped_cros
 
 
 def by_name(name: str) -> Loss:
-    """Return the loss of this name, 'log_softmax' or 'clipped'; raises `UserError` with both for another."""
+    """Return the loss of this name, 'log_softmax' or 'clipped'; raises `UserError` for any other."""
     if name not in LOSSES:
         raise UserError(f"unknown loss {name!r}; known are {', '.join(LOSSES)}")
     return LOSSES[name]

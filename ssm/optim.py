@@ -23,8 +23,8 @@ def sgdw(
 
     The learning rate is inside the velocity: a <- momentum a - lr g, then v <- v + momentum a - lr g (Nesterov) or
     v <- v + a.  `decoupled` adds -weight_decay * v, not multiplied by the learning rate, as TensorFlow Addons' SGDW
-    does: that decides how sparse the nets get.  `coupled` adds weight_decay * v to the gradient (the L2 form, as
-    `torch.optim.SGD`), which at lr 0.05 is 20 times weaker.  Build it inside the step: its state does not depend on
+    does: how sparse the nets become depends on it.  `coupled` adds weight_decay * v to the gradient (the L2 form, as
+    `torch.optim.SGD`), which is 20 times weaker at lr 0.05.  Build it inside the step: its state does not depend on
     the rates.  Source: Loshchilov and Hutter 2019; docs/ledger.md, rows 1 and 2.
     """
     step = optax.chain(optax.scale(-jnp.asarray(learning_rate)), optax.trace(decay=momentum, nesterov=nesterov))
@@ -39,7 +39,7 @@ def exponential(
     """Return the factor of an exponential schedule at a step: rate ** (step / steps), whole powers if `staircase`.
 
     Both the learning rate and the weight decay are multiplied by it.  Computed on the host in double precision: a
-    division that rounds differently would move a stair by a step.
+    division that rounds differently would shift a step of the staircase by one training step.
     """
     power = np.asarray(step, np.float64) / steps
     return np.asarray(rate ** (np.floor(power) if staircase else power), np.float32)

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, get_args
 from ssm.errors import UserError, require
 
 Kind = Literal["plateau", "authors_plateau"]
-_AUTHORS_FIRST_EPOCH = 10  # counted from 0: the eleventh loss is the first that their rule looks at
+_AUTHORS_FIRST_EPOCH = 10  # counted from 0: the eleventh loss is the first that their rule considers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,13 +15,13 @@ class PlateauRule:
     """When to reduce, and by which factor; learning rate and weight decay are both multiplied by the state's scale.
 
     `plateau` is the usual rule: a loss improves if it is below the best so far by more than `min_delta`; after
-    `patience` epochs in a row without that the scale is multiplied by `factor`, and the next `cooldown` epochs aren't
-    counted.  Source: optax.contrib.reduce_on_plateau, with rtol 0 and atol `min_delta`.
+    `patience` epochs in a row without improvement the scale is multiplied by `factor`, and the next `cooldown` epochs
+    are not counted.  Source: optax.contrib.reduce_on_plateau, with rtol 0 and atol `min_delta`.
 
     `authors_plateau` is the rule of the authors' program: a loss improves if, plus `min_delta`, it is below the best
     of the `patience` - 2 losses just before it; any other loss from the eleventh epoch on adds 1 to a count that is
     never reset; if the count is then above `patience`, the scale is multiplied by `factor`, and the next `cooldown`
-    epochs aren't looked at.  Source: docs/ledger.md, row 13.
+    epochs are skipped.  Source: docs/ledger.md, row 13.
 
     Training stops after `reductions`, 0 meaning never.  Raises UserError for impossible values.
     """
@@ -45,11 +45,11 @@ class PlateauRule:
 
 
 class PlateauState(NamedTuple):
-    """What goes on from epoch to epoch: numbers, None and one list, so that `PlateauState(*json.loads(...))` is whole.
+    """The state carried between epochs: numbers, None and one list, so that `PlateauState(*json.loads(...))` works.
 
     `scale` is the product of the factors so far, and `epoch` the number of losses seen.  `wait` counts losses without
-    improvement, `cooldown` the epochs still to pass over.  `best` is the lowest loss so far, and `recent` the last
-    losses, None for one that isn't finite; each rule keeps only the one that it uses.
+    improvement, `cooldown` the epochs still to be skipped.  `best` is the lowest loss so far, and `recent` the last
+    losses, None for one that is not finite; each rule keeps only the one that it uses.
     """
 
     scale: float
@@ -67,18 +67,18 @@ def start() -> PlateauState:
 
 
 def update(rule: PlateauRule, state: PlateauState, loss: float) -> PlateauState:
-    """Return the state after an epoch with this loss; a loss that isn't finite is no improvement.
+    """Return the state after an epoch with this loss; a loss that is not finite is no improvement.
 
-    The state that was passed in isn't changed.
+    The state passed in is not changed.
     """
-    # Strict JSON has no NaN, and in a comparison of their own NaN would hide the finite losses beside it.
+    # Strict JSON has no NaN, and in their comparison a NaN would mask the finite losses beside it.
     known = float(loss) if math.isfinite(loss) else None
     after = _usual(rule, state, known) if rule.kind == "plateau" else _authors(rule, state, known)
     return after._replace(epoch=state.epoch + 1)
 
 
 def stopped(rule: PlateauRule, state: PlateauState) -> bool:
-    """Say whether the state has had all the reductions after which training stops."""
+    """Return whether the state has had as many reductions as end training."""
     return 0 < rule.reductions <= state.reductions
 
 

@@ -15,8 +15,8 @@ def ternarize(
 
     `scores` has any shape and float dtype, and the mask has the same; `lower` <= `upper` broadcast
     against it and are ordinary traced arguments.  A NaN score gives a NaN mask, never a silent -1, 0
-    or 1: the loss of that net turns NaN too, so whoever watches it notices.  Where both thresholds hold
-    (`lower` == `upper`), +1 wins.  Backward: the identity to the scores (straight through), zero to
+    or 1: the loss of that net turns NaN too, where it is noticed.  Where both comparisons hold
+    (at `lower` == `upper`), the mask is +1.  Backward: the identity to the scores (straight through), zero to
     the thresholds.  Source: equation 1 of the paper.
     """
     # `scores != scores` keeps a NaN; everything else between the thresholds is 0.
@@ -29,7 +29,7 @@ def ternarize(
 def binarize(scores: Float[Array, "..."], upper: Float[ArrayLike, "..."]) -> Float[Array, "..."]:
     """Return the binary Supermask of scores: 1 above `upper`, else 0.
 
-    Shapes, dtypes, NaN and gradient are those of `ternarize`; the comparison is strict, as in the authors' program
+    Shapes, dtypes, NaN and gradient are as in `ternarize`; the comparison is strict, as in the authors' program
     (figure bin_mask_comparison of the paper).
     """
     hidden = jnp.where(scores != scores, scores, jnp.zeros_like(scores))

@@ -1,6 +1,6 @@
-"""Threshold rules: where the mask begins, computed once from a layer's initial scores and then fixed.
+"""Threshold rules: thresholds computed once from a layer's initial scores and then fixed.
 
-A rule is a small frozen dataclass, named like the function it is: `lower, upper = absolute(0.01)(scores)`.
+A rule is a small frozen dataclass that is called like a function: `lower, upper = absolute(0.01)(scores)`.
 It is hashable, prints as the text that `parse` reads, and its parameter may be a traced value.
 """
 
@@ -24,7 +24,7 @@ Pair = tuple[Float[Array, ""], Float[Array, ""]]
 class absolute:
     """Return (-tau, tau), whatever the scores.
 
-    `scores` has any shape and float dtype; tau is in the scores' unit.  Raises `UserError` for a tau
+    `scores` has any shape and float dtype; tau is in the unit of the scores.  Raises `UserError` for a tau
     that is negative or not finite.  Source: the paper's FCN and Conv nets, tau = 0.01.
     """
 
@@ -66,7 +66,7 @@ class fraction_of_max:
 
 @dataclass(frozen=True)
 class quantile:
-    """Return the thresholds that keep a wanted share of the layer, half of it at each end.
+    """Return the thresholds that keep a given share of the layer, half of it at each end.
 
     For distinct scores `ternarize` keeps k of n: density * n rounded, but at least 1, so that no layer starts
     dead; k // 2 at the lower end, the rest at the upper.  With `one_sided`, lower is -inf and `binarize`
@@ -90,7 +90,7 @@ class quantile:
         kept = round(float(kept)) if isinstance(kept, Real) else jnp.round(kept).astype(jnp.int32)
         kept = jnp.clip(kept, 1, n)
         if self.one_sided:
-            # `binarize` is strict, so its threshold is the largest score that it hides.
+            # `binarize` is strict, so its threshold is the largest hidden score.
             return jnp.asarray(-jnp.inf, scores.dtype), _at(ordered, n - kept - 1)
         below = kept // 2
         return _at(ordered, below - 1), ordered[n - kept + below]
@@ -108,7 +108,7 @@ def parameter(rule: Rule) -> Any:
 
 
 def with_parameter(rule: Rule, value: Any) -> Rule:
-    """Return the same rule with another number, a traced value maybe."""
+    """Return the same rule with another number, which may be traced."""
     return replace(rule, **{fields(rule)[0].name: value})
 
 
@@ -120,9 +120,9 @@ RULES: dict[str, Callable[[float], Rule]] = {
 
 
 def parse(text: str, *, one_sided: bool = False) -> Rule:
-    """Return the rule of a text: 'absolute:0.01' or just '0.01', 'fraction_of_max:0.4', 'quantile:0.25'.
+    """Return the rule that a text names: 'absolute:0.01' or '0.01', 'fraction_of_max:0.4', 'quantile:0.25'.
 
-    `one_sided` is handed to `quantile`, for binary masks.  Raises `UserError` with these forms for any other
+    `one_sided` is passed to `quantile`, for binary masks.  Raises `UserError` with these forms for any other
     text, and as the rule does for a value out of range.
     """
     name, colon, number = text.partition(":")
@@ -140,5 +140,5 @@ def parse(text: str, *, one_sided: bool = False) -> Rule:
 
 
 def _at(ordered: Float[Array, " n"], index: Array) -> Float[Array, ""]:
-    # One before the first means "nothing at this end".
+    # An index below 0 means that nothing is kept at this end.
     return jnp.where(index >= 0, ordered[jnp.maximum(index, 0)], jnp.asarray(-jnp.inf, ordered.dtype))

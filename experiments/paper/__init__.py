@@ -1,1 +1,1 @@
-"""All that knows the paper: its printed numbers, tables and figures, and which runs they are about."""
+"""All that is specific to the paper: its printed numbers, tables and figures, and the choice of runs for them."""

@@ -10,13 +10,13 @@ PAD = 4
 def crop_and_flip(key: Key[Array, ""], images: Float[Array, "n h w c"]) -> Float[Array, "n h w c"]:
     """Return each image moved by up to 4 pixels a side and flipped left-right with probability 1/2.
 
-    An image is padded with 4 zeros on each side; one of the 81 crops of its own height and width is taken, each with
-    the same probability.  An image's draw depends on the key and its position in the batch alone.  Can be jitted and
+    An image is padded with 4 zeros on each side; one of the 81 crops of its original size is taken, all with
+    the same probability.  An image's draw depends only on the key and its position in the batch.  Can be jitted and
     vmapped.  Source: He et al. 2016, section 4.2; docs/ledger.md, row 17.
     """
     count, height, width, channels = images.shape
     sides = 2 * PAD + 1
-    # One word an image holds its whole draw: its element of `bits` doesn't depend on how many there are.
+    # One word holds the whole draw of an image: its element of `bits` does not depend on the size of the batch.
     flip, crop = _digits(jax.random.bits(key, (count,)) % (2 * sides * sides), 2)
     top, left = _digits(crop, sides)
     padded = jnp.pad(images, ((0, 0), (PAD, PAD), (PAD, PAD), (0, 0)))

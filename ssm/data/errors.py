@@ -1,34 +1,34 @@
-"""What can be wrong with data, one class each; every message names the file and what was expected."""
+"""The errors of data sets, a class for each kind; every message names the file and what was expected."""
 
 from ssm.errors import UserError
 
 
 class DataError(UserError):
-    """Any problem with a data set; the classes below say which."""
+    """Any problem with a data set; the subclasses say which."""
 
 
 class MissingFilesError(DataError):
-    """A folder lacks files; the message lists the names that were looked for."""
+    """A folder lacks files; the message lists the names that were searched for."""
 
 
 class WrongMagicError(DataError):
-    """A file starts with other bytes than its format does."""
+    """A file does not start with its format's magic number."""
 
 
 class TruncatedFileError(DataError):
-    """A file ends before the data that it announces."""
+    """A file ends before the data that its header announces."""
 
 
 class TrailingBytesError(DataError):
-    """A file goes on after the data that it announces."""
+    """A file continues after the data that its header announces."""
 
 
 class CorruptFileError(DataError):
-    """A compressed file can't be unpacked."""
+    """A compressed file cannot be unpacked."""
 
 
 class WrongHashError(DataError):
-    """A file has the published length but other contents, or a download isn't what was published."""
+    """A file has the published length but other contents, or a download is not the published file."""
 
 
 class LabelRangeError(DataError):

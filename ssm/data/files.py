@@ -1,13 +1,13 @@
-"""Files made visible only when they are whole."""
+"""Files moved into place only when they are complete."""
 
 import os
 import pathlib
 
 
 def publish(source: pathlib.Path, target: pathlib.Path) -> None:
-    """Move every file of the folder `source` into `target`, on the same file system, each in one step.
+    """Move every file of the folder `source` into `target`, on the same file system, each atomically.
 
-    The contents reach the disk (fsync) before the names do, so that a crash leaves whole files or none.
+    The contents are synced to disk before the names, so that a crash leaves complete files or none.
     """
     paths = sorted(source.iterdir())
     for path in paths:

@@ -33,7 +33,7 @@ def find_file(spec: Published, folder: pathlib.Path, name: str) -> pathlib.Path 
 
 
 def missing_files(spec: Published, data_dir: pathlib.Path) -> MissingFilesError:
-    """The error for a `data_dir` with no file of `spec`: names what was looked for, and where."""
+    """The error for a `data_dir` with no file of `spec`: names the files searched for, and where."""
     names = [_file_names(spec, name) for name in spec.files]
     wanted = ", ".join(name[0] + ("(.gz)" if len(name) > 1 else "") for name in names)
     hint = _BINARY_HINT if spec.format == "cifar" else ""
@@ -44,11 +44,11 @@ def missing_files(spec: Published, data_dir: pathlib.Path) -> MissingFilesError:
 
 
 def read_folder(spec: Published, folder: pathlib.Path, *, published_only: bool = False) -> Dataset:
-    """Read the files of `spec` that lie in `folder`.
+    """Read the files of `spec` in `folder`.
 
-    A file of the published length must have the published SHA-256. One of another length is taken for data
-    of the user's own in the same format, which `Dataset.source` says, unless `published_only`.
-    Raises `MissingFilesError` if some files are absent, `WrongHashError`, or what `ssm.data.formats` raises.
+    A file of the published length must have the published SHA-256. One of another length is taken as the user's
+    own data in the same format, as `Dataset.source` then says, unless `published_only`.
+    Raises `MissingFilesError` if some files are missing, `WrongHashError`, or what `ssm.data.formats` raises.
     """
     paths = {name: path for name in spec.files if (path := find_file(spec, folder, name))}
     missing = [name for name in spec.files if name not in paths]
@@ -56,7 +56,7 @@ def read_folder(spec: Published, folder: pathlib.Path, *, published_only: bool =
         expected = "expected it" if len(missing) == 1 else "expected them"
         raise MissingFilesError(
             f"{folder}: no {', '.join(missing)}; {expected} beside the other files of {spec.name}. "
-            "Put what is missing there, or move the other files away."
+            "Put the missing files there, or move the others away."
         )
     parts, published = [], True
     for name, path in paths.items():
@@ -76,7 +76,7 @@ def read_folder(spec: Published, folder: pathlib.Path, *, published_only: bool =
 def is_published(spec: Published, name: str, data: bytes, path: pathlib.Path, *, required: bool) -> bool:
     """Whether `data` (unpacked) is the published file `name` of `spec`.
 
-    Raises `WrongHashError` naming `path` where it isn't, if `required` or if it has the published length.
+    Raises `WrongHashError` naming `path` if it is not, and either `required` or of the published length.
     """
     expected = spec.files[name]
     found = hashlib.sha256(data).hexdigest()

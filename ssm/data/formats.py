@@ -17,7 +17,7 @@ _COARSE_CLASSES = 20
 
 
 def read_bytes(path: pathlib.Path) -> bytes:
-    """The contents of a file, unpacked if they are gzipped (told by the first bytes, not by the name).
+    """The contents of a file, unpacked if they are gzipped (recognised by the first bytes, not by the name).
 
     Raises `TruncatedFileError` for a gzip stream that ends early, `CorruptFileError` for one that is damaged.
     """
@@ -28,7 +28,7 @@ def read_bytes(path: pathlib.Path) -> bytes:
         return gzip.decompress(data)
     except EOFError:
         raise TruncatedFileError(
-            f"{path}: truncated, the gzip stream ends early at {len(data):,} bytes; expected a whole one. "
+            f"{path}: truncated, the gzip stream ends early at {len(data):,} bytes; expected a complete one. "
             "Copy or download the file again."
         ) from None
     except (gzip.BadGzipFile, zlib.error) as error:

@@ -14,14 +14,14 @@ from ssm.data.dataset import Dataset
 from ssm.data.errors import DataError, MissingFilesError
 
 _PACKAGES = {"tensorflow_datasets": "tensorflow-datasets", "array_record": "array_record"} | {
-    # tensorflow-datasets reads with these two and doesn't declare them
+    # tensorflow-datasets reads with these two, and does not declare them
     "importlib_resources": "importlib_resources",
     "PIL": "pillow",
 }
 
 
 def folders(data_dir: pathlib.Path | None) -> list[pathlib.Path]:
-    """Where prepared sets may be: `data_dir`, the environment's TFDS_DATA_DIR, ~/tensorflow_datasets."""
+    """The folders searched for prepared sets: `data_dir`, the environment's TFDS_DATA_DIR, ~/tensorflow_datasets."""
     places = [data_dir, os.environ.get("TFDS_DATA_DIR"), "~/tensorflow_datasets"]
     return [pathlib.Path(place).expanduser() for place in places if place]
 
@@ -29,10 +29,10 @@ def folders(data_dir: pathlib.Path | None) -> list[pathlib.Path]:
 def find_prepared(name: str, places: list[pathlib.Path]) -> pathlib.Path | None:
     """The folder NAME/VERSION or NAME/CONFIG/VERSION of the set `name` (NAME or NAME/CONFIG), or None.
 
-    The newest version counts. Raises `DataError` if several configurations are prepared and none is named.
+    The newest version is taken. Raises `DataError` if several configurations are prepared and none is named.
     """
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name):
-        raise DataError(f"tfds:{name}: no name of a data set, expected tfds:NAME or tfds:NAME/CONFIG")
+        raise DataError(f"tfds:{name}: not the name of a data set, expected tfds:NAME or tfds:NAME/CONFIG")
     for place in places:
         found = [*place.glob(f"{name}/*/dataset_info.json"), *place.glob(f"{name}/*/*/dataset_info.json")]
         parents = {path.parent.parent for path in found}
@@ -45,7 +45,7 @@ def find_prepared(name: str, places: list[pathlib.Path]) -> pathlib.Path | None:
 
 
 def missing_prepared(name: str, places: list[pathlib.Path]) -> MissingFilesError:
-    """The error for a set that is prepared in none of `places`: what was looked for and how to make it."""
+    """The error for a set that is prepared in none of `places`: where it was searched for and how to prepare it."""
     looked = ", ".join(str(place / name / "*" / "dataset_info.json") for place in places)
     return MissingFilesError(
         f"tfds:{name}: no prepared data set. Looked for {looked}. Prepare it where TensorFlow is installed: "
@@ -57,16 +57,16 @@ def read_prepared(folder: pathlib.Path, *, name: str) -> Dataset:
     """Read an image-classification set from a folder with dataset_info.json; `name` becomes the Dataset's.
 
     All images must be uint8 of one size. The test part is the split `test`, or else `validation`.
-    Raises `DataError` naming `folder` if a package is missing, the records aren't in the array_record format,
-    or the set isn't of that kind; `LabelRangeError` for hidden labels.
+    Raises `DataError` naming `folder` if a package is missing, the records are not in the array_record format,
+    or the set is not of that kind; `LabelRangeError` for hidden labels.
     """
     absent = [package for module, package in _PACKAGES.items() if importlib.util.find_spec(module) is None]
     if absent:
         raise DataError(f"{folder}: reading it needs packages that are missing: pip install {' '.join(absent)}")
     _check_file_format(folder)
-    import tensorflow_datasets as tfds  # late: takes half a second, and only prepared folders need it
+    import tensorflow_datasets as tfds  # imported late: takes half a second, and only prepared folders need it
 
-    # What tfds.data_source(name, download=False) does, less the builder's code, which may want TensorFlow.
+    # What tfds.data_source(name, download=False) does, without the builder's code, which may need TensorFlow.
     # (Without download=False it retries a download for 200 s.)
     try:
         builder: Any = tfds.builder_from_directory(folder)
@@ -103,7 +103,7 @@ def read_prepared(folder: pathlib.Path, *, name: str) -> Dataset:
     except (RuntimeError, ImportError, OSError, ValueError) as error:
         raise DataError(
             f"{folder}: can't be read ({type(error).__name__}: {_first_line(error)}), "
-            "expected whole array_record files. Copy or prepare it again."
+            "expected complete array_record files. Copy or prepare it again."
         ) from error
     names = tuple(features["label"].names)
     return Dataset(

@@ -1,6 +1,6 @@
-"""What the authors published: file names, lengths, SHA-256, mirrors and class names of the named sets.
+"""The published files of the named sets: file names, lengths, SHA-256, mirrors and class names.
 
-Lengths and hashes are those of the unpacked files, since mirrors and Debian packed them anew: the same
+Lengths and hashes are of the unpacked files, since mirrors and Debian compressed them again: the same
 contents in other gzip bytes. Fashion-MNIST's are from Debian's package dataset-fashion-mnist.
 """
 
@@ -19,12 +19,12 @@ class File:
 
 @dataclasses.dataclass(frozen=True)
 class Published:
-    """A published data set; `folders` are the subfolders it usually lies in, the conventional one first.
+    """A published data set; `folders` are the subfolders where it is usually kept, the conventional one first.
 
-    `files` maps names to facts: for IDX train images, train labels, test images, test labels in this order;
+    `files` maps names to lengths and hashes: for IDX train images, train labels, test images, test labels, in order;
     for CIFAR the training batches in order, then the test batch. `mirrors` are base addresses ending in a
-    slash, tried in order; `archive` is the one file to download there, or None where each of `files` lies
-    there gzipped.
+    slash, tried in order; `archive` is the one file to download there, or None where each of `files` is
+    there, gzipped.
     """
 
     name: str
@@ -145,5 +145,5 @@ _CIFAR100 = Published(
 
 PUBLISHED: dict[str, Published] = {spec.name: spec for spec in (_MNIST, _FASHION_MNIST, _CIFAR10, _CIFAR100)}
 
-# Parts of a published set under a name of their own.
+# Parts of a published set with their own names.
 STAND_INS: Mapping[str, str] = {"mnist5k": "mnist"}

@@ -1,4 +1,4 @@
-"""`load`: where a data set is looked for, in which order, and what `auto` does when it isn't there."""
+"""`load`: where a data set is searched for, in which order, and what `auto` does when it is not available."""
 
 import dataclasses
 import os
@@ -23,7 +23,7 @@ DEBIAN = {"fashion_mnist": pathlib.Path("/usr/share/datasets/fashion-mnist")}  #
 def load(name: str, *, data_dir: str | os.PathLike[str] | None = None, preferred: str = "mnist") -> Dataset:
     """The data set `name`: mnist, fashion_mnist, cifar10, cifar100, mnist5k, tfds:NAME, npz:FILE or auto.
 
-    A published set is looked for in this order:
+    A published set is searched for in this order:
 
     1. `data_dir`, else the folder that the environment's SSM_DATA_DIR names: the authors' files (IDX, gzipped
        or raw; CIFAR's binary version) there or in its usual subfolder. A given `data_dir` must have it;
@@ -32,10 +32,10 @@ def load(name: str, *, data_dir: str | os.PathLike[str] | None = None, preferred
     4. earlier downloads, in SSM_CACHE_DIR or else the user's cache folder;
     5. a download of the original files into that folder. SSM_OFFLINE=1 forbids it.
 
-    `auto` takes `preferred` if it is at hand or can be downloaded within 15 s, else mnist5k in place of
-    mnist, and `Dataset.source` says so. Any other name is never replaced by another set.
+    `auto` takes `preferred` if it is available or can be downloaded within 15 s, else mnist5k in place of
+    mnist, and `Dataset.source` says so. No other name is ever replaced by another set.
 
-    Raises a `UserError` that says what was looked for: `DataError` and its kinds in `ssm.data.errors`.
+    Raises a `DataError` (`ssm.data.errors`) that says where the set was searched for.
     """
     place = _data_dir(data_dir)
     if name == "auto":
@@ -58,7 +58,7 @@ def _auto(preferred: str, place: pathlib.Path | None, *, given: bool) -> Dataset
     except DownloadError as error:
         if preferred != "mnist":
             raise DownloadError(
-                f"{error} Nothing stands in for {preferred}; name it outright to download it "
+                f"{error} Nothing replaces {preferred}; name it explicitly to download it "
                 f"without the limit of {AUTO_SECONDS:g} s, or name another set.",
                 short=error.short,
             ) from None
@@ -66,8 +66,8 @@ def _auto(preferred: str, place: pathlib.Path | None, *, given: bool) -> Dataset
     try:
         stand_in = load_mnist5k()
     except DataError as error:
-        raise DataError(f"{reason} Nor is its stand-in there: {error}") from None
-    source = f"{stand_in.source}; in place of mnist, which is not at hand ({reason.short})"
+        raise DataError(f"{reason} Nor is its replacement available: {error}") from None
+    source = f"{stand_in.source}; in place of mnist, which is not available ({reason.short})"
     return dataclasses.replace(stand_in, source=source)
 
 
@@ -86,12 +86,12 @@ def _named(name: str, place: pathlib.Path | None, *, given: bool, seconds: float
         known = [known for known in NAMES if known != "auto"]
         raise DataError(f"unknown data set {name!r}, expected one of {', '.join(known)}, tfds:NAME, npz:FILE or auto")
     spec = PUBLISHED[name]
-    dataset, looked = _at_hand(spec, place, given=given)
+    dataset, looked = _local(spec, place, given=given)
     return dataset or _downloaded(spec, looked, seconds)
 
 
-def _at_hand(spec: Published, place: pathlib.Path | None, *, given: bool) -> tuple[Dataset | None, list[str]]:
-    """Steps 1 to 4 of `load`: the data set, or None with what was looked at and didn't have it."""
+def _local(spec: Published, place: pathlib.Path | None, *, given: bool) -> tuple[Dataset | None, list[str]]:
+    """Steps 1 to 4 of `load`: the data set, or None with the places that did not have it."""
     looked: list[str] = []
     if place:
         if folder := find_folder(spec, place):
@@ -102,7 +102,7 @@ def _at_hand(spec: Published, place: pathlib.Path | None, *, given: bool) -> tup
     if folder := find_prepared(spec.name, places):
         try:
             return read_prepared(folder, name=spec.name), looked
-        except DataError as error:  # the set may still be had elsewhere
+        except DataError as error:  # the set may be available elsewhere
             looked.append(str(error))
     else:
         looked += [str(place / spec.name) for place in places]
@@ -126,7 +126,7 @@ def _downloaded(spec: Published, looked: list[str], seconds: float | None) -> Da
         download(spec, folder, seconds=seconds)
     except DownloadError as error:
         raise DownloadError(
-            f"{spec.name} is not at hand. Looked in {', '.join(looked)}. {error} "
+            f"{spec.name} is not available. Looked in {', '.join(looked)}. {error} "
             f"Put the files {', '.join(spec.files)}{' (or .gz)' if spec.format == 'idx' else ''} in a folder "
             "and give it as data_dir (--data-dir) or SSM_DATA_DIR.",
             short=error.short,

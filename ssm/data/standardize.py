@@ -1,4 +1,4 @@
-"""Per-image standardisation, in two parts: statistics once, then each gathered batch by them."""
+"""Per-image standardisation in two parts: statistics once, then their application to each gathered batch."""
 
 import math
 
@@ -17,7 +17,7 @@ def statistics(images: Real[Array, "n ..."]) -> tuple[Float32[Array, " n"], Floa
     values = jnp.asarray(images).astype(jnp.float32).reshape(len(images), -1)
     count = values.shape[1]
     mean = values.mean(axis=1)
-    # From the deviations, not from the mean of squares: no cancellation where an image is almost constant.
+    # From the deviations, not from the mean of squares, which cancels where an image is almost constant.
     variance = jnp.square(values - mean[:, None]).mean(axis=1)
     return mean, 1 / jnp.maximum(jnp.sqrt(variance), 1 / math.sqrt(count))
 
@@ -27,7 +27,7 @@ def standardize(
 ) -> Float32[Array, "n ..."]:
     """(image - mean) * scale for each image: uint8 or float [n, ...] with float32 [n] twice gives float32 [n, ...].
 
-    `mean` and `scale` are what `statistics` says of the same images. Can be jitted and vmapped.
+    `mean` and `scale` come from `statistics` of the same images. Can be jitted and vmapped.
     """
 
     def along(per_image: jax.Array) -> jax.Array:

@@ -1,4 +1,4 @@
-"""Trained nets as small files: `export.py` makes one, `ssm.load` reads it; docs/format.md says what the bytes are."""
+"""Trained nets as small files: `export.py` writes one, `ssm.load` reads it, docs/format.md specifies the bytes."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,4 +1,4 @@
-"""A trained net without what training needed, and the forms in which it can be used."""
+"""A trained net without its training state, and the forms in which it can be used."""
 
 from __future__ import annotations
 
@@ -30,10 +30,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Artifact(Contents):
-    """A trained net, read from a file by `ssm.load` or made of a run or a masked module by `ssm.export.conversion`.
+    """A trained net, read from a file by `ssm.load` or made from a run or a masked module by `ssm.export.conversion`.
 
-    The fields are those of `Contents`, and
-    given: the module that the user gave for `architecture` None.
+    Has the fields of `Contents`, and given: the module that the user gave for `architecture` None.
     """
 
     given: nn.Module | None = None
@@ -53,7 +52,7 @@ class Artifact(Contents):
         return {name: layer.ternary for name, layer in self.layers.items()}
 
     def to_dense(self) -> dict[str, Float32[np.ndarray, "..."]]:
-        """Return the effective weights by layer, float32; needs JAX where frozen weights are drawn again from the seed.
+        """Return the effective weights by layer, float32; needs JAX where weights are redrawn from the seed.
 
         Raises:
             UserError: if this machine draws other frozen weights.

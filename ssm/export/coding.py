@@ -1,7 +1,7 @@
 """Ternary layers as one stream of entropy-coded words (docs/format.md), by constriction's ANS coder.
 
-A layer's symbols -1, 0, +1 are coded with its own shares of them, so that its cost is the entropy bound within a few
-bytes; all layers share one stream, the first one on top.
+A layer's symbols -1, 0, +1 are coded with its own shares of them, so that its cost is within a few bytes of the entropy
+bound; all layers share one stream, the first one on top.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from ssm.errors import UserError
 
 _stream: Any = constriction.stream  # pyright: ignore[reportAttributeAccessIssue]  (a compiled module)
 
-CHUNK = 1 << 20  # symbols coded at once: the coder takes and gives four bytes for each
+CHUNK = 1 << 20  # symbols coded at once: the coder's input and output take four bytes for each
 
 
 class Counts(NamedTuple):
@@ -30,7 +30,7 @@ def count(layer: Int8[np.ndarray, "..."]) -> Counts:
     """Count a ternary layer of any shape.
 
     Raises:
-        ValueError: for other values than -1, 0 and 1.
+        ValueError: for values other than -1, 0 and 1.
     """
     flat = layer.reshape(-1)
     minus = zero = plus = 0
@@ -45,7 +45,7 @@ def count(layer: Int8[np.ndarray, "..."]) -> Counts:
 
 
 def encode(layers: Sequence[Int8[np.ndarray, "..."]]) -> UInt32[np.ndarray, " words"]:
-    """Return the stream of ternary layers, which `decode` gives back in this order; ValueError as `count`."""
+    """Return the stream of ternary layers, which `decode` returns in this order; raises ValueError as `count` does."""
     coder = _stream.stack.AnsCoder()
     for layer in reversed(layers):
         counts = count(layer)
@@ -57,13 +57,13 @@ def encode(layers: Sequence[Int8[np.ndarray, "..."]]) -> UInt32[np.ndarray, " wo
 
 
 def decode(words: UInt32[np.ndarray, " words"], counts: Sequence[Counts]) -> Iterator[Int8[np.ndarray, " size"]]:
-    """Give the layers of a stream one after another, flat.
+    """Yield the layers of a stream in order, flat.
 
     Raises:
-        UserError: if a layer has not the counts that it was coded with, or something is left of the stream.
+        UserError: if a layer's counts differ from those it was coded with, or words remain in the stream.
     """
     if not all(min(minus, plus, size - minus - plus) >= 0 for minus, plus, size in counts):
-        raise UserError("a layer has more elements of -1 and +1 than elements")
+        raise UserError("a layer has more elements of -1 and +1 than elements in all")
     try:
         coder = _stream.stack.AnsCoder(words)
     except ValueError as error:
@@ -79,7 +79,7 @@ def decode(words: UInt32[np.ndarray, " words"], counts: Sequence[Counts]) -> Ite
             raise UserError(f"layer {number} has other elements than it was saved with")
         yield layer
     if not coder.is_empty():
-        raise UserError("the stream of its layers is longer than they are")
+        raise UserError("the stream is longer than its layers")
 
 
 def _model(counts: Counts) -> Any:

@@ -1,4 +1,4 @@
-"""A net without what can't influence its output: fewer inputs, units and channels, the same logits."""
+"""A net without the inputs, units and channels that cannot influence its output, and with the same logits."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ from ssm.models.liveness import liveness
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Compact:
-    """A smaller net: operations and dense kernels, and what went.
+    """A smaller net: its operations and dense kernels, and what was removed.
 
-    nodes, kernels, norms: as `Runtime` takes them; a `select` picks the features that are still used.
+    nodes, kernels, norms: as `Runtime` takes them; `select` takes the features that are still used.
     before, after: the shapes of all kernels.
-    features: those left of the flattened input of the first dense layer, of how many (None where there is none).
+    features: how many features of the first dense layer's flattened input are used, and of how many; None without one.
     """
 
     nodes: tuple[Node, ...]
@@ -31,7 +31,7 @@ class Compact:
 
     @property
     def size(self) -> int:
-        """The number of dense weights that are left."""
+        """The number of remaining dense weights."""
         return sum(int(np.prod(shape)) for shape in self.after.values())
 
     def runtime(self) -> Runtime:
@@ -51,9 +51,9 @@ def compact(
     inputs: Shape,
     class_names: tuple[str, ...] = (),
 ) -> Compact:
-    """Return the net without dead inputs, units and channels; exact but for the order in which sums are rounded.
+    """Return the net without dead inputs, units and channels; exact up to rounding in sums.
 
-    Arguments are those of `ssm.export.runtime.Runtime`; the logits themselves and the images' channels all stay.
+    Arguments are as in `ssm.export.runtime.Runtime`; all logits and all channels of the images are kept.
     """
     offsets = {name: np.asarray(norm.offset) != 0 for name, norm in norms.items()}
     found = liveness(nodes, kernels, offsets, inputs=inputs)
@@ -65,14 +65,14 @@ def compact(
     for name in ("input", nodes[-1].name):
         kept[groups[name]][:] = True
     for channels in kept.values():
-        channels[0] |= not channels.any()  # an array must have an axis of 1 at least
+        channels[0] |= not channels.any()  # an axis must have at least one element
 
     def of(name: str) -> np.ndarray:
         return kept[groups[name]]
 
     smaller: list[Node] = []
     made: dict[str, np.ndarray] = {}
-    names: dict[str, str] = {}  # after which operation an operation's users now come
+    names: dict[str, str] = {}  # the operation whose output replaces an operation's
     selected = None
     for node in nodes:
         names[node.name] = node.name
@@ -82,7 +82,7 @@ def compact(
             changed = changed._replace(size=made[node.name].shape[-1])
         smaller.append(changed)
         if node.op == "flatten":
-            # Flattened are only the channels that are left, so the features are counted among these.
+            # Only the kept channels are flattened, so features are numbered among these.
             there = np.resize(of(node.inputs[0]), of(node.name).size)
             features = of(node.name)
             features &= there
@@ -108,7 +108,7 @@ def compact(
 
 
 def _groups(nodes: Sequence[Node]) -> dict[str, str]:
-    """Return, by operation, the name that stands for all whose channels are the same ones."""
+    """Return, by operation, the name of its group: the operations that share channels."""
     group: dict[str, str] = {}
     for node in nodes:
         if node.op in ("input", "dense", "conv", "flatten"):

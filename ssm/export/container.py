@@ -1,7 +1,7 @@
 """The bytes of an artefact: a fixed head, a header in JSON, float32 values, entropy-coded words (docs/format.md).
 
-Nothing that a file says of its own size is believed: every length is compared with what is there before any memory
-is taken for it, and the checksum covers all bytes.
+No length in a file is trusted: each is checked against the file's size before memory is allocated for it, and the
+checksum covers all bytes.
 """
 
 import hashlib
@@ -22,15 +22,15 @@ from ssm.errors import UserError
 MAGIC = b"\x89SSM\r\n\x1a\n"
 VERSION = 1
 HEAD = struct.Struct("<8sHHIIII32s")
-MOST_HEADER = 1 << 20  # bytes of JSON, once inflated: Python takes some 25 times as much for the tree
-MOST_LEVELS = 32  # of lists and objects in one another
+MOST_HEADER = 1 << 20  # bytes of inflated JSON: Python's objects take some 25 times as much
+MOST_LEVELS = 32  # of nested lists and objects
 
-# What no terminal should be sent, and what UTF-8 has no bytes for: control characters but tab and newline, surrogates.
+# Unsafe for a terminal or without UTF-8: control characters except tab and newline, and surrogates.
 _BAD_TEXT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class Parts(NamedTuple):
-    """What an artefact's file holds: its header, float32 values one after another, and the coder's 32-bit words."""
+    """The parts of an artefact's file: its header, the concatenated float32 values, and the coder's 32-bit words."""
 
     header: dict[str, Any]
     values: Float32[np.ndarray, " values"]
@@ -38,7 +38,7 @@ class Parts(NamedTuple):
 
 
 class Head(NamedTuple):
-    """The fixed head: bytes of the packed header, of its JSON, of the values and of the words, and the checksum."""
+    """The fixed head: lengths in bytes of the packed header, its JSON, the values and the words, and the checksum."""
 
     packed: int
     inflated: int
@@ -51,7 +51,7 @@ def pack(parts: Parts) -> bytes:
     """Return the bytes of a file.
 
     Raises:
-        ValueError: for a header that JSON or the format has no form for, and values that are not finite.
+        ValueError: for a header that JSON or the format cannot represent, and for values that are not finite.
     """
     if not np.isfinite(parts.values).all():
         raise ValueError("values that are not finite")
@@ -61,13 +61,13 @@ def pack(parts: Parts) -> bytes:
 
 
 def pack_text(text: bytes, values: bytes, words: bytes) -> bytes:
-    """Return the bytes of a file of a header in JSON, and all else as it lies in the file.
+    """Return the bytes of a file from the header's JSON, and the values and words as bytes.
 
     Raises:
         ValueError: for a header that is too long.
     """
     if len(text) > MOST_HEADER:
-        raise ValueError(f"a header of {len(text):,} bytes; at most {MOST_HEADER:,} can be saved")
+        raise ValueError(f"the header has {len(text):,} bytes; at most {MOST_HEADER:,} can be saved")
     header = zlib.compress(text, 9)
     return sign(
         HEAD.pack(MAGIC, VERSION, 0, len(header), len(text), len(values), len(words), bytes(32)),
@@ -81,10 +81,10 @@ def sign(head: bytes, body: bytes) -> bytes:
 
 
 def read(path: str | os.PathLike[str]) -> bytes:
-    """Return a file's bytes; only its head is read where that is none, or says another length.
+    """Return a file's bytes, unless its head is invalid or states another length: then only the head is read.
 
     Raises:
-        UserError: for such a file. OSError: if it cannot be read.
+        UserError: for such a head. OSError: if the file cannot be read.
     """
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
@@ -94,20 +94,20 @@ def read(path: str | os.PathLike[str]) -> bytes:
 
 
 def unpack(data: bytes) -> Parts:
-    """Return what the bytes of a file hold; what the header says is for the caller to check.
+    """Return the parts of a file's bytes; the caller checks what the header says.
 
-    The header is a tree of JSON values at most `MOST_LEVELS` deep, of numbers that are finite and whole ones of at most
-    64 bits, and of text that can be printed.
+    The header is a tree of JSON values at most `MOST_LEVELS` deep, with finite numbers, integers of at most 64 bits and
+    printable text.
 
     Raises:
-        UserError: for anything but the bytes that `pack` wrote, whole and unchanged.
+        UserError: for anything but the bytes that `pack` wrote, complete and unchanged.
     """
     head = _head(data, len(data))
     body = memoryview(data)[HEAD.size :]
     if _digest(data[: HEAD.size], body) != head.digest:
-        raise UserError("damaged: its checksum is another one; copy it again")
+        raise UserError("damaged: its checksum does not match; copy it again")
     if head.inflated > MOST_HEADER:
-        raise UserError(f"a header of {head.inflated:,} bytes; at most {MOST_HEADER:,} are read")
+        raise UserError(f"the header has {head.inflated:,} bytes; at most {MOST_HEADER:,} are read")
     header = _header(bytes(body[: head.packed]), head.inflated)
     values = np.frombuffer(body[head.packed : head.packed + head.values], "<f4").astype(np.float32)
     if not np.isfinite(values).all():
@@ -118,17 +118,17 @@ def unpack(data: bytes) -> Parts:
 def _head(data: bytes, size: int) -> Head:
     """Return the head of a file of `size` bytes which `data` begins."""
     if len(data) < HEAD.size or data[: len(MAGIC)] != MAGIC:
-        raise UserError("not an artefact: it does not begin as one")
+        raise UserError("not an artefact: it does not begin like one")
     _, version, zero, packed, inflated, values, words, digest = HEAD.unpack_from(data)
     if version != VERSION or zero:
-        raise UserError(f"version {version} of the format; this program reads version {VERSION}: get a newer one")
+        raise UserError(f"version {version} of the format; this program reads version {VERSION}: install a newer one")
     if HEAD.size + packed + values + words != size or values % 4 or words % 4:
-        raise UserError(f"damaged: {size:,} bytes, and its head says otherwise; it was cut off, or changed")
+        raise UserError(f"damaged: {size:,} bytes, and its head says otherwise; it was truncated or changed")
     return Head(packed, inflated, values, words, digest)
 
 
 def _digest(head: bytes, body: bytes | memoryview) -> bytes:
-    """Return the SHA-256 of all bytes, with zeros in its own place."""
+    """Return the SHA-256 of all bytes, with zeros in place of the checksum."""
     digest = hashlib.sha256(head[:-32] + bytes(32))
     digest.update(body)
     return digest.digest()
@@ -139,10 +139,10 @@ def _header(packed: bytes, size: int) -> dict[str, Any]:
         inflater = zlib.decompressobj()
         text = inflater.decompress(packed, size + 1)
         if len(text) != size or not inflater.eof or inflater.unused_data:
-            raise ValueError("it has another length than the head says")
+            raise ValueError("its length is not what the head says")
         header = json.loads(text.decode(), object_pairs_hook=_object, parse_constant=_no_constant)
         if not isinstance(header, dict):
-            raise ValueError("no JSON object")
+            raise ValueError("not a JSON object")
         _check(header)
     except (zlib.error, ValueError, RecursionError) as error:
         raise UserError(f"its header is damaged: {error}") from error
@@ -150,7 +150,7 @@ def _header(packed: bytes, size: int) -> dict[str, Any]:
 
 
 def _check(value: Any, levels: int = MOST_LEVELS) -> None:
-    """Raise ValueError unless a tree of JSON values can be printed, computed with and written again."""
+    """Raise ValueError unless a tree of JSON values is printable, in range and not too deep."""
     if isinstance(value, str):
         if _BAD_TEXT.search(value):
             raise ValueError(f"text that cannot be printed: {short(value)}")
@@ -159,7 +159,7 @@ def _check(value: Any, levels: int = MOST_LEVELS) -> None:
             raise ValueError(f"{short(value)} is too large a number")
     elif isinstance(value, list | dict):
         if not levels:
-            raise ValueError(f"more than {MOST_LEVELS} lists and objects in one another")
+            raise ValueError(f"more than {MOST_LEVELS} nested lists and objects")
         for item in value:
             _check(item, levels - 1)
         for item in value.values() if isinstance(value, dict) else ():
@@ -169,9 +169,9 @@ def _check(value: Any, levels: int = MOST_LEVELS) -> None:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError(f"a name is there twice among {short(list(found))}")
+        raise ValueError(f"a name appears twice among {short(list(found))}")
     return found
 
 
 def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")

@@ -1,4 +1,4 @@
-"""Artefacts made from a run's folder, or from a masked module of the user's own; needs JAX."""
+"""Artefacts from a run's folder, or from the user's own masked module; needs JAX."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -26,10 +26,10 @@ def from_run(run: FinishedRun, seed: int) -> Artifact:
     """Return the net that a finished seed of a run ended with.
 
     Raises:
-        UserError: for a baseline, a seed that the run has not, or a folder that lacks what is needed of it.
+        UserError: for a baseline, a seed that the run does not have, or a folder that lacks files.
     """
     if run.setting("method") == "baseline":
-        raise UserError(f"{run.folder} is a baseline: there is no mask, and a run keeps no trained weights")
+        raise UserError(f"{run.folder} is a baseline: it has no mask, and a run keeps no trained weights")
     if seed not in run.seeds:
         raise UserError(f"{run.folder} has no finished seed {seed}; it has {spans(run.seeds) or 'none'}")
     if run.setting("model") not in NETS:
@@ -43,7 +43,7 @@ def from_run(run: FinishedRun, seed: int) -> Artifact:
     config = config_of(run)
     frozen = initial_frozen(config, seed, inputs, len(class_names))
     if {name: kernel.shape for name, kernel in frozen.items()} != {name: mask.shape for name, mask in masks.items()}:
-        raise UserError(f"{run.folder}: the masks of seed {seed} are not those of the net that its configuration names")
+        raise UserError(f"{run.folder}: the masks of seed {seed} do not fit the net that its configuration names")
     layers, hashes = {}, {}
     for name, mask in masks.items():
         layers[name] = ternary_layer(mask, frozen[name])
@@ -77,10 +77,10 @@ def from_supermask(
     class_names: Sequence[str] = (),
     about: Mapping[str, Any] | None = None,
 ) -> Artifact:
-    """Return the net of a masked module of one's own; `ssm.load(path, module=...)` needs the plain module again.
+    """Return the net of the user's own masked module; `ssm.load(path, module=...)` needs the plain module again.
 
     Raises:
-        UserError: for a layer whose weights have no one magnitude: draw them as signed constants
+        UserError: for a layer whose weights do not share one magnitude: draw them as signed constants
             (`kernel_init=ssm.initializers...`), or save the weights themselves.
     """
     weights = flatten(model.weights(variables))
@@ -93,14 +93,14 @@ def from_supermask(
             values["/".join(("params", *path))] = array
             continue
         if len(path) == 1:
-            raise UserError(f"the masked parameter {path[0]} must lie in a submodule with a name, as nn.Dense's does")
+            raise UserError(f"the masked parameter {path[0]} must be in a named submodule, as nn.Dense's is")
         name = "/".join(path if path[-1] == "embedding" else path[:-1])
         if path[-1] not in ("kernel", "embedding"):
             raise UserError(f"a masked parameter must be named kernel or embedding, not {path[-1]}")
         layers[name] = ternary_layer(np.sign(array).astype(np.int8), np.abs(array[array != 0]))
         if layers[name].constant is None:
             raise UserError(
-                f"the weights of {name} have no one magnitude, and only the ternary matrix and one constant are saved: "
+                f"the weights of {name} do not share one magnitude, and a file holds one constant per layer: "
                 "draw them as signed constants (kernel_init=ssm.initializers.signed_constant(...))"
             )
     rest = {name: tree["net"] for name, tree in variables.items() if name not in ("params", "frozen")}
@@ -112,9 +112,9 @@ def from_supermask(
 
 
 def ternary_layer(mask: np.ndarray, frozen: np.ndarray) -> Layer:
-    """Return the layer of a mask on frozen weights: where these are +c or -c, their signs go into the matrix.
+    """Return the layer of a mask on frozen weights: if these are +c or -c, their signs are multiplied into the matrix.
 
-    That is the ledger's symmetry: mask times weight is c times a ternary matrix, whatever the signs were.
+    Mask times weight is then c times a ternary matrix, whatever the signs were (docs/ledger.md).
     """
     magnitudes = np.abs(frozen)
     if not magnitudes.size:
@@ -131,5 +131,5 @@ def _values(run: FinishedRun, seed: int, wanted: Mapping[str, tuple[int, ...]]) 
         return {}
     found = load_values(value_path(run.folder, seed))
     if {name: value.shape for name, value in found.items()} != dict(wanted):
-        raise UserError(f"{run.folder}: the batch normalisation of seed {seed} is not that of its net")
+        raise UserError(f"{run.folder}: the batch normalisation of seed {seed} does not fit its net")
     return {name: found[name] for name in wanted}

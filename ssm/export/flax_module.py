@@ -66,7 +66,7 @@ def compiled(net: nn.Module, variables: Mapping[str, Any]) -> Callable[[np.ndarr
     return compute
 
 
-@lru_cache(maxsize=4)  # as compiling it takes a second, and drawing a seed's weights some milliseconds
+@lru_cache(maxsize=4)  # compiling takes a second, drawing a seed's weights some milliseconds
 def _initialise(config: Config, inputs: tuple[int, ...], classes: int):
     net = build.build(config, classes=classes, folded=False)
     example = jnp.zeros((1, *inputs))

@@ -1,4 +1,4 @@
-"""What the header of an artefact says: one pass from JSON that may say anything to values that fit together."""
+"""The checked header of an artefact: one pass from arbitrary JSON to consistent values."""
 
 import dataclasses
 import math
@@ -20,7 +20,7 @@ PREPROCESSING = "per_image_standardization"
 PRECISIONS = ("float32", "bfloat16")
 FIELDS = ("architecture", "precision", "preprocessing", "class_names", "about", "recipe", "layers", "values")
 MOST_AXES = 8
-MOST_ELEMENTS = 1 << 40  # of any shape, an axis of 0 counted as 1: NumPy has no arrays of some larger ones
+MOST_ELEMENTS = 1 << 40  # of any shape, an axis of 0 counted as 1: NumPy refuses some larger ones
 MOST_PARTS = 32  # of a name, between slashes
 MOST_CONSTANT = 1e30
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class LayerForm(NamedTuple):
-    """All of a layer but its elements."""
+    """A layer without its elements: shape, counts and constant."""
 
     shape: Shape
     counts: Counts
@@ -36,7 +36,7 @@ class LayerForm(NamedTuple):
 
 
 class Header(NamedTuple):
-    """The fields of `Contents`, with the shapes of what else the file holds; all of it checked."""
+    """The fields of `Contents`, with shapes in place of arrays; all of it checked."""
 
     architecture: Architecture | None
     precision: str
@@ -53,13 +53,13 @@ class Header(NamedTuple):
 
 
 def checked(header: Mapping[str, Any]) -> Header:
-    """Return what a header says, as `ssm.export.container` reads or writes it: a tree of plain JSON values.
+    """Return a header's checked fields, from the tree of plain JSON values that `ssm.export.container` reads or writes.
 
     Raises:
-        UserError: for a wrong type, a field too few or too many, and what contradicts itself.
+        UserError: for a wrong type, a missing or unknown field, and values that contradict each other.
     """
     if strange := sorted(set(header) ^ set(FIELDS)):
-        raise _damaged("a field lacks, or is not known", strange)
+        raise _damaged("a field is missing or unknown", strange)
     if header["preprocessing"] != PREPROCESSING or header["precision"] not in PRECISIONS:
         raise _damaged("preprocessing and precision", [header["preprocessing"], header["precision"]])
     net = _architecture(header["architecture"])
@@ -85,7 +85,7 @@ def _damaged(what: str, value: Any) -> UserError:
 
 
 def _typed(what: str, value: Any, kind: type[T]) -> T:
-    """Return a value that is exactly of one of JSON's types: a bool is no int."""
+    """Return a value that is exactly of one of JSON's types: a bool is not an int."""
     if type(value) is not kind:
         raise _damaged(what, value)
     return value
@@ -110,7 +110,7 @@ def _by_name(what: str, pairs: Iterable[tuple[str, T]]) -> dict[str, T]:
     for name, value in pairs:
         parts = _typed(f"the name of a {what}", name, str).split("/")
         if not all(parts) or len(parts) > MOST_PARTS or name in found:
-            raise _damaged(f"the name of a {what}, or it is there twice", name)
+            raise _damaged(f"the name of a {what}, or it appears twice", name)
         found[name] = value
     return found
 
@@ -149,13 +149,13 @@ def _constant(value: Any) -> float | None:
 
 
 def _check_paths(layers: Mapping[str, Any], values: Mapping[str, Any]) -> None:
-    """Raise UserError where two parameters would have one place in the net's variables, or one lie in another."""
+    """Raise UserError where two parameters have the same path in the net's variables, or one lies inside another."""
     paths = sorted([*(("params", *kernel_path(name)) for name in layers), *(tuple(name.split("/")) for name in values)])
     for one, next_ in pairwise(paths):
         if next_[: len(one)] == one:
             raise _damaged("two parameters in one place", "/".join(one))
     if paths and min(map(len, paths)) < 2:
-        raise _damaged("a value of no collection", "/".join(min(paths, key=len)))
+        raise _damaged("a value without a collection", "/".join(min(paths, key=len)))
 
 
 def _architecture(fields: Any) -> Architecture | None:
@@ -173,7 +173,7 @@ def _architecture(fields: Any) -> Architecture | None:
 def _known(make: Callable[[], Architecture]) -> Architecture:
     try:
         return make()
-    except UserError as error:  # which may hold text of any length
+    except UserError as error:  # whose text may be of any length
         raise UserError(f"its header is damaged: architecture: {str(error)[:120]}") from error
 
 
@@ -184,7 +184,7 @@ def _kernel_shapes(net: Architecture) -> dict[str, Shape]:
 def _check_shapes(what: str, found: Mapping[str, Shape], wanted: Mapping[str, Shape]) -> None:
     if dict(found) != dict(wanted):
         other = sorted(name for name in {*found, *wanted} if found.get(name) != wanted.get(name))
-        raise UserError(f"its {what} are not those of its architecture: {short(other)}")
+        raise UserError(f"its {what} do not match its architecture: {short(other)}")
 
 
 def _class_names(names: Any, net: Architecture | None) -> tuple[str, ...]:
@@ -196,7 +196,7 @@ def _class_names(names: Any, net: Architecture | None) -> tuple[str, ...]:
 
 
 def _about(about: Any) -> dict[str, Any]:
-    """Return what is for people; only what the programs print by a format has a type."""
+    """Return the information for people; only the numbers that programs format are type-checked."""
     for name in ("test_accuracy", "remaining_weights"):
         value = _typed("about", about, dict).get(name, 0.0)
         if type(value) not in (int, float) or not 0 <= value <= 1:
@@ -205,9 +205,9 @@ def _about(about: Any) -> dict[str, Any]:
 
 
 def _recipe(recipe: Any, net: Architecture | None, drawn: set[str]) -> dict[str, Any] | None:
-    """Return how the frozen weights of the layers `drawn` come again; the rest of its configuration is Config's."""
+    """Return the recipe of the frozen weights of the layers `drawn`; `Config` checks the rest of its configuration."""
     if (recipe is None) != (not drawn):
-        raise UserError("its header is damaged: a recipe of frozen weights is there without need, or lacks")
+        raise UserError("its header is damaged: a recipe of frozen weights is missing, or not needed")
     if recipe is None:
         return None
     if set(_typed("recipe", recipe, dict)) != {"config", "seed", "hashes"} or net is None:
@@ -224,7 +224,7 @@ def _recipe(recipe: Any, net: Architecture | None, drawn: set[str]) -> dict[str,
         raise _damaged("recipe: config", config)
     usual = {one.name: one.default for one in dataclasses.fields(Architecture)}
     usual["batch_norm"] = "frozen" if config["model"] in BLOCKS else "none"
-    # Else it would be another net that is drawn, of any size.
+    # Otherwise another net would be drawn, of any size.
     if _known(lambda: architecture((usual | config).__getitem__, net.inputs, net.classes)) != net:
-        raise UserError("its header is damaged: the recipe of frozen weights is that of another architecture")
+        raise UserError("its header is damaged: the recipe of frozen weights has another architecture")
     return recipe

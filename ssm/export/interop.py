@@ -1,4 +1,4 @@
-"""Artefacts for other programs: safetensors, and ONNX of the whole or the compacted net."""
+"""Artefacts for other programs: safetensors, and ONNX of the full or the compacted net."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -13,13 +13,13 @@ from ssm.files import plain
 from ssm.models.graph import Node, graph
 
 OPSET = 18
-IR_VERSION = 10  # of opset 18's time: newer ones are refused by older runtimes
+IR_VERSION = 10  # contemporary with opset 18: older runtimes refuse newer ones
 
 
 def to_safetensors(artifact: Artifact) -> bytes:
     """Return a safetensors file of the effective weights, float32 by layer, and the other values.
 
-    Kernels are `LAYER/kernel`, [in, out] or [height, width, in, out]; the metadata says what the artefact is about.
+    Kernels are `LAYER/kernel`, [in, out] or [height, width, in, out]; the metadata has the artefact's `about`.
     """
     from safetensors.numpy import save
 
@@ -33,7 +33,7 @@ def to_onnx(artifact: Artifact, *, compacted: bool = False, standardizes: bool =
     """Return an ONNX model: images float32 [n, height, width, channels], 0 to 255, to logits [n, classes].
 
     It standardises the images itself, or takes standardised ones if `standardizes` is False.  `compacted` leaves out
-    what can't influence the logits.
+    what cannot influence the logits.
 
     Raises:
         UserError: if the package onnx is missing, or the net is the user's own module.
@@ -73,7 +73,7 @@ def to_onnx(artifact: Artifact, *, compacted: bool = False, standardizes: bool =
 
 
 class _Writer:
-    """Collects ONNX's nodes and constants; images are [n, channels, height, width] inside."""
+    """Collects ONNX nodes and constants; convolutions work on [n, channels, height, width]."""
 
     def __init__(self, make_node: Callable[..., Any]) -> None:
         self.nodes: list[Any] = []
@@ -83,7 +83,7 @@ class _Writer:
         self._channels_first = False
 
     def begin(self, inputs: tuple[int, ...], *, standardizes: bool) -> None:
-        """Add what turns `images` into the operation named input."""
+        """Add the operations that turn `images` into the node `input`."""
         self._last["input"] = self._standardized(inputs) if standardizes else "images"
 
     def _standardized(self, inputs: tuple[int, ...]) -> str:
@@ -134,7 +134,7 @@ class _Writer:
         self.nodes.append(self._make("Identity", [self._last[last]], ["logits"]))
 
     def _node(self, op: str, inputs: Sequence[str], **options: Any) -> str:
-        name = f"{op}:{len(self.nodes)}"  # unlike any layer's name
+        name = f"{op}:{len(self.nodes)}"  # which no layer is named
         self.nodes.append(self._make(op, list(inputs), [name], name=name, **options))
         return name
 

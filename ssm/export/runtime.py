@@ -3,7 +3,7 @@
     net = ssm.load("net.ssm").runtime()
     probabilities = net.probabilities(images)  # uint8 [n, height, width, channels]
 
-docs/artefacts.md says how fast it is beside dense NumPy, JAX and onnxruntime, and what bounds it.
+docs/artefacts.md compares its speed with dense NumPy, JAX and onnxruntime, and says what limits it.
 """
 
 import math
@@ -19,9 +19,9 @@ from scipy.special import softmax
 from ssm.errors import UserError
 from ssm.models.graph import Node
 
-# Densities up to which a sparse product is the faster one, of one image and of many (inference.py --densities).
+# Densities up to which a sparse product is faster, for one image and for many (inference.py --densities).
 SPARSE_BELOW, SPARSE_BATCH_BELOW = 0.05, 0.12
-BLOCK_BYTES = 32 << 20  # of patches that a convolution makes at once
+BLOCK_BYTES = 32 << 20  # of the patches that a convolution builds at once
 
 Matrix = Float32[np.ndarray, "inputs outputs"]
 
@@ -36,7 +36,7 @@ class Norm(NamedTuple):
 def standardize(images: UInt8[np.ndarray, "n h w c"]) -> Float32[np.ndarray, "n h w c"]:
     """Return each image minus its mean, over its standard deviation; a constant image becomes 0.
 
-    Source: as `ssm.data.standardize`, which is what training sees, up to rounding.
+    Equal to `ssm.data.standardize`, which training uses, up to rounding.
     """
     values = np.asarray(images).astype(np.float32).reshape(len(images), -1)
     values -= values.mean(axis=1, keepdims=True)
@@ -57,11 +57,11 @@ def elu(x: Float32[np.ndarray, "..."]) -> Float32[np.ndarray, "..."]:
 
 
 class Runtime:
-    """A net made ready for inference: its operations, and its kernels as they are multiplied.
+    """A net prepared for inference: its operations, and its kernels in the form in which they are multiplied.
 
     `kernels` are the effective weights by layer, float32 [in, out] or [height, width, in, out]; `norms` the batch
-    normalisations.  Dense layers of which little is left are kept as sparse matrices.
-    Raises UserError where an operation lacks its kernel.
+    normalisations.  Dense layers with few remaining weights are kept as sparse matrices.
+    Raises UserError where an operation has no kernel.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Runtime:
         self.class_names = tuple(class_names)
         self._nodes = tuple(nodes)
         self._functions = [self._function(node, kernels, norms) for node in nodes[1:]]
-        # Most nets are chains, in which each operation takes what the one before it made.
+        # Most nets are chains: each operation takes the previous one's output.
         self._chain = all(node.inputs == (before.name,) for before, node in pairwise(nodes))
         pixels = self.inputs[0] * self.inputs[1]
         windows = [math.prod(kernels[node.name].shape[:3]) for node in nodes if node.op == "conv"]
@@ -97,12 +97,12 @@ class Runtime:
         return np.concatenate([self._run(images[start : start + self._block]) for start in starts])
 
     def logits(self, images: UInt8[np.ndarray, "n h w c"]) -> Float32[np.ndarray, "n classes"]:
-        """Return the logits of images as they come, 0 to 255."""
+        """Return the logits of raw images, 0 to 255."""
         images = np.asarray(images)
         return self(standardize(images) if images.ndim == 4 and images.size else images)
 
     def probabilities(self, images: UInt8[np.ndarray, "n h w c"]) -> Float32[np.ndarray, "n classes"]:
-        """Return the classes' probabilities for images as they come, 0 to 255."""
+        """Return the class probabilities of raw images, 0 to 255."""
         return softmax(self.logits(images), axis=1)
 
     def activations(self, images: Float32[np.ndarray, "n h w c"]) -> dict[str, np.ndarray]:
@@ -140,7 +140,7 @@ class Runtime:
                 chosen = np.asarray(node.indices, np.intp)
                 return lambda x: x.take(chosen, axis=0)
             case "flatten":
-                # From here on features come first, as sparse products take them: [features, batch], or a vector.
+                # From here on features come first, as sparse products need them: [features, batch], or a vector.
                 return lambda x: x.reshape(-1) if x.shape[0] == 1 else np.ascontiguousarray(x.reshape(len(x), -1).T)
             case "mean":
                 return lambda x: np.ascontiguousarray(x.mean(axis=(1, 2)).T).squeeze(1 if x.shape[0] == 1 else ())
@@ -185,7 +185,7 @@ def _pool(x: np.ndarray) -> np.ndarray:
 
 
 def _smooth_pool(x: np.ndarray) -> np.ndarray:
-    for axis in (1, 2):  # one way after the other
+    for axis in (1, 2):  # one axis after the other
         edges = [(0, 0)] * 4
         edges[axis] = (1, 1)
         padded, size = np.pad(x, edges, constant_values=-np.inf), x.shape[axis]

@@ -1,4 +1,4 @@
-"""The paper's networks as plain Flax modules; nothing here knows of masks.
+"""The paper's networks as plain Flax modules, without masks.
 
 All are called as `net(x, *, train=False, valid=None)` and have the fields of `Net`.  Names are imported when they are
 first used: `ssm.models.description` and `ssm.models.graph`, which describe the nets without JAX, don't load it.

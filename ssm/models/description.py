@@ -68,7 +68,7 @@ def scaled(size: int, width: float) -> int:
 
 
 def dense_layers(hidden: Sequence[int], classes: int, width: float) -> list[Dense]:
-    """Return the dense layers Dense_0, Dense_1, ...: those of the sizes `hidden`, scaled, and the output layer."""
+    """Return the dense layers Dense_0, Dense_1, ...: one of each size in `hidden`, scaled, and the output layer."""
     sizes = [*(scaled(size, width) for size in hidden), classes]
     return [Dense(f"Dense_{number}", size) for number, size in enumerate(sizes)]
 

@@ -1,4 +1,4 @@
-"""What the paper's networks compute, as a list of operations: for those who run, shrink or export them without JAX.
+"""What the paper's networks compute, as a list of operations, for running, shrinking or exporting them without JAX.
 
 The Flax modules in `ssm.models` are the same nets for training; tests/models/test_graph.py compares them.
 """
@@ -26,7 +26,7 @@ NETS = (*HIDDEN, *BLOCKS)
 
 
 class Node(NamedTuple):
-    """One operation on the outputs of the nodes named in `inputs`; `name` is also that of its layer's parameters.
+    """One operation on the outputs of the nodes named in `inputs`; its layer's parameters have the same `name`.
 
     input: images [batch, height, width, channels].  flatten: to [batch, features].  select: features by `indices`.
     dense, conv (window x window, padded to keep the size, of a `stride`): with a kernel and without bias, `size`
@@ -45,9 +45,9 @@ class Node(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Architecture:
-    """One of the paper's networks: all that decides its operations and the shapes of its kernels.
+    """One of the paper's networks: all that determines its operations and the shapes of its kernels.
 
-    `inputs` is [height, width, channels] of an image; the other fields are those of `ssm.recipes.config.Config`.
+    `inputs` is [height, width, channels] of an image; the other fields are as in `ssm.recipes.config.Config`.
     Raises UserError for values that no net has.
     """
 
@@ -64,12 +64,12 @@ class Architecture:
             raise UserError(f"model {self.model!r} is not known; known are {', '.join(NETS)}")
         whole = isinstance(self.inputs, tuple) and all(type(size) is int for size in (*self.inputs, self.classes))
         if not whole or len(self.inputs) != 3 or min(*self.inputs, self.classes) < 1:
-            raise UserError(f"{self.model}: no net of inputs {self.inputs} and {self.classes} classes")
+            raise UserError(f"{self.model}: no net has inputs {self.inputs} and {self.classes} classes")
         if min(self.inputs[:2]) >> len(PAIRS.get(self.model, ())) < 1 or math.prod(self.inputs) > MOST_NUMBERS:
             raise UserError(f"{self.model}: images of {self.inputs} are too small or too large")
         number = isinstance(self.width, int | float) and type(self.width) is not bool
         if not (number and math.isfinite(self.width) and 0 < self.width <= 1000):
-            raise UserError(f"{self.model}: width {self.width} is no factor above 0")
+            raise UserError(f"{self.model}: width {self.width} must be a finite factor above 0, at most 1000")
         if self.batch_norm not in NORMS or (self.batch_norm == "none") == (self.model in BLOCKS):
             raise UserError(f"{self.model} has no batch normalisation {self.batch_norm!r}")
         if type(self.stem_affine) is not bool:
@@ -81,13 +81,13 @@ class Architecture:
 
 
 def architecture(setting: Callable[[str], Any], inputs: Sequence[int], classes: int) -> Architecture:
-    """Return the architecture of a run, of which `setting` gives the configuration's values by name."""
+    """Return the architecture of a run; `setting` returns a value of its configuration by name."""
     names = ("model", "width", "projections", "batch_norm", "stem_affine")
     return Architecture(inputs=tuple(inputs), classes=classes, **{name: setting(name) for name in names})
 
 
 def graph(net: Architecture) -> tuple[Node, ...]:
-    """Return the net's operations, each after those that it needs; the last one's output are the logits."""
+    """Return the net's operations, each after its inputs; the output of the last one is the logits."""
     nodes = [Node("input", "input")]
     if net.model in BLOCKS:
         _resnet(net, nodes)

@@ -1,7 +1,7 @@
-"""Which channels of a net can influence its output: what is dead can be left out, exactly.
+"""Which channels of a net can influence its output: the dead ones can be removed exactly.
 
 Nets without biases: a unit without an incoming weight gives elu(0) = 0 whatever the image is, and one without an
-outgoing weight is never seen.  Only a batch normalisation's offset makes something of nothing.
+outgoing weight has no effect.  Only a batch normalisation's offset makes a zero input nonzero.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from ssm.models.graph import Node, Shape
 
 
 class Liveness(NamedTuple):
-    """Of one operation's output: which channels may differ from 0, and which have a path to the logits."""
+    """Which channels of one operation's output may differ from 0, and which have a path to the logits."""
 
     active: Bool[np.ndarray, " channels"]
     needed: Bool[np.ndarray, " channels"]
@@ -34,9 +34,9 @@ def liveness(
 ) -> dict[str, Liveness]:
     """Return the liveness of every operation's output by its name.
 
-    kernels: masks or weights by layer, of which only whether they are 0 counts.
+    kernels: masks or weights by layer; only which elements are 0 matters.
     offsets: by batch normalisation, whether a channel's offset differs from 0.
-    inputs: the shape of an image; of its channels, and after `flatten` of its features.
+    inputs: the shape of an image.  Liveness is by channel, and by feature after `flatten`.
     """
     offsets = offsets or {}
     active: dict[str, Any] = {}
@@ -71,12 +71,12 @@ def liveness(
 
 
 def links(kernel: Shaped[np.ndarray, "*window inputs outputs"]) -> Bool[np.ndarray, "inputs outputs"]:
-    """Return which inputs have a weight to which outputs, at any place of the window."""
+    """Return which inputs have a nonzero weight to which outputs, anywhere in the window."""
     return (kernel != 0).reshape(-1, *kernel.shape[-2:]).any(axis=0)
 
 
 def _flat_inputs(node: Node, nodes: Sequence[Node], kernels: Mapping[str, np.ndarray]) -> int:
-    """Return the features of a flattened output: what the dense layer after it takes."""
+    """Return the number of features of a flattened output, which the next dense layer takes."""
     return next(
         (kernels[after.name].shape[0] for after in nodes if node.name in after.inputs and after.op == "dense"), 0
     )

@@ -1,4 +1,4 @@
-"""The paper's networks as Flax modules, and by name; their layers are those of `ssm.models.description`."""
+"""The paper's networks as Flax modules, their layers as in `ssm.models.description`, and by name."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -29,7 +29,7 @@ class Net(nn.Module):
     conv_general_dilated: Callable[..., Array] | None = None
 
     def logits(self, x: Float[Array, "batch features"], hidden: Sequence[int] = ()) -> Float[Array, "batch classes"]:
-        """Return the dense layers' output: those of the sizes `hidden`, ELU after each, and the output layer."""
+        """Return the output of the dense layers: one of each size in `hidden`, ELU after each, and the output layer."""
         *inner, last = description.dense_layers(hidden, self.classes, self.width)
         for layer in inner:
             x = elu(self._dense(layer)(x))

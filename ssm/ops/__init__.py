@@ -1,1 +1,1 @@
-"""Convolutions, products, pools: operations behind Flax's own hooks; nothing here knows a model."""
+"""Convolutions, matrix products, activations and pools, for Flax's own hooks; nothing here depends on a model."""

@@ -10,7 +10,7 @@ from jaxtyping import Float
 def elu(x: Float[Array, "..."]) -> Float[Array, "..."]:
     """Return the exponential linear unit with alpha 1: x above 0, exp(x) - 1 at or below it.
 
-    `exp` instead of `jax.nn.elu`'s `expm1`, and a gradient made from the output: half the time on a CPU, for an
+    `exp` instead of `jax.nn.elu`'s `expm1`, and a gradient computed from the output: half the time on a CPU, for an
     absolute error of at most one unit in the last place of 1.  Source: equation 2 of the paper.
     """
     return jnp.where(x > 0, x, jnp.exp(jnp.minimum(x, 0)) - 1)  # eq. 2

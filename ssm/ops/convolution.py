@@ -1,8 +1,8 @@
-"""Convolutions with a gradient of their own, for `nn.Conv(conv_general_dilated=...)`: fast where XLA's are not.
+"""Convolutions with custom gradients, for `nn.Conv(conv_general_dilated=...)`: fast where XLA's are not.
 
-On a CPU the weight gradient that autodiff makes is thirty times too slow inside `lax.scan`, and matrix products want a
-few images at a time, so that what they are made of stays in the cache.  Which form a layer takes is a rule drawn from
-`experiments/benchmarks/convolutions.py`, whose figures are in docs/speed.md.
+On a CPU the weight gradient of autodiff is thirty times slower inside `lax.scan`, and matrix products are fastest on a
+few images at a time, whose patches or tiles stay in the cache.  The rule that chooses a layer's form comes from the
+measurements of `experiments/benchmarks/convolutions.py` (docs/speed.md).
 """
 
 from functools import partial
@@ -23,9 +23,9 @@ FORMS: dict[Form, Any] = {"im2col": im2col, "winograd": winograd}
 NUMBERS = ("NHWC", "HWIO", "NHWC")
 
 WINOGRAD_FEATURES = 16
-"""Inputs and outputs of a layer from which on Winograd's form is the faster one on a CPU."""
+"""Winograd's form is the faster one on a CPU for layers of at least so many inputs and outputs."""
 TILES = 256
-"""Tiles of 2 x 2 outputs in a block on a CPU: many enough for the products, few enough for the cache."""
+"""Tiles of 2 x 2 outputs per block on a CPU: enough for efficient products, few enough for the cache."""
 
 
 class _Plan(NamedTuple):
@@ -70,7 +70,7 @@ def conv_general_dilated(
 ) -> Float[Array, "b h w o"]:
     """Convolve as `jax.lax.conv_general_dilated` does, in a form that is fast for the layer.
 
-    `form` forces one where it fits: 3 x 3, stride 1, padding 1, and even sides for `winograd`; all else is XLA's.
+    `form` forces one where it applies: 3 x 3, stride 1, padding 1, and even sides for `winograd`; all else is XLA's.
     With `bfloat16` the operands of products are rounded, and sums are float32.  The output goes through `epilogue`.
     """
     if form != "xla" and _is_plain(lhs, rhs, lhs_dilation, rhs_dilation, dimension_numbers, feature_group_count):
@@ -103,12 +103,12 @@ def _is_same_3x3(rhs, strides, padding) -> bool:
 
 
 def _rounding(bfloat16: bool) -> Round:
-    """Return what is done to the operands of a product."""
+    """Return the function applied to the operands of a product."""
     return partial(operand, native=native_bfloat16()) if bfloat16 else lambda x: x
 
 
 def _pointwise(x: Array, w: Array, strides, bfloat16: bool) -> Array:
-    """Convolve 1 x 1, which is a matrix product, and whose gradients are, too."""
+    """Convolve 1 x 1: a matrix product, as are its gradients."""
     x = x[:, :: strides[0], :: strides[1]]
     matrix = w.reshape(w.shape[-2:])
     numbers = (((3,), (0,)), ((), ()))
@@ -139,7 +139,7 @@ def _split(tree: Any, block: int) -> Any:
 
 def _forward(plan, x, w):
     y, residual = _blocks_forward(plan, x.value, w.value)
-    # Nobody asks for the cotangent of the first layer's images; None and () are both trees without leaves.
+    # The cotangent of the first layer's images is not needed; None and () are both trees without leaves.
     return y, (x.value, w.value, y, residual, () if x.perturbed else None)
 
 

@@ -34,7 +34,7 @@ def _pooled_backward(y: Array, chosen: Array, cotangent: Array, shape: Sequence[
 
 IDENTITY = Epilogue(lambda x: x, lambda x: (x, ()), lambda y, residual, cotangent, shape: cotangent)
 ELU = Epilogue(elu, lambda x: (elu(x), ()), lambda y, residual, cotangent, shape: elu_backward(y, cotangent)[0])
-# ELU is monotone: after the pool it gives what it gives before, for a quarter of the work.
+# ELU is monotone: applied after the pool it gives the same result for a quarter of the work.
 POOL_ELU = Epilogue(lambda x: elu(max_pool(x)), _pooled, _pooled_backward)
 
 

@@ -8,7 +8,7 @@ from ssm.ops.matmul import Round
 
 
 def transform_kernel(w: Float[Array, "3 3 i o"]) -> Float[Array, "3 3 i o"]:
-    """Return the kernel as it is: the counterpart of `ssm.ops.winograd.transform_kernel`."""
+    """Return the kernel unchanged: the counterpart of `ssm.ops.winograd.transform_kernel`."""
     return w
 
 
@@ -37,5 +37,5 @@ def backward(
     """Return a block's cotangents of its images (None unless `inputs`) and of the kernel."""
     flat = rounded(g).reshape(-1, g.shape[-1])
     dw = jnp.dot(patches(rounded(x)).T, flat, preferred_element_type=jnp.float32).reshape(w.shape)
-    # The gradient of a convolution is one with the kernel turned by 180 degrees.
+    # The gradient of a convolution is one with the kernel rotated by 180 degrees.
     return (forward(g, w[::-1, ::-1].swapaxes(2, 3), rounded) if inputs else None), dw

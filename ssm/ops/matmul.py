@@ -18,7 +18,7 @@ Round = Callable[[Array], Array]
 
 
 def native_bfloat16() -> bool:
-    """Say whether the default backend multiplies bfloat16 itself; a CPU needs AVX512_BF16 or AMX for it."""
+    """Return whether the default backend multiplies bfloat16 natively; a CPU needs AVX512_BF16 or AMX for it."""
     if jax.default_backend() != "cpu":
         return True
     try:
@@ -29,7 +29,7 @@ def native_bfloat16() -> bool:
 
 
 def operand(x: Array, native: bool) -> Array:
-    """Return an operand of a product: as bfloat16 where products of those are native, else rounded to one."""
+    """Return an operand of a product: as bfloat16 where such products are native, else rounded in float32."""
     # Without hardware for it, XLA's own bfloat16 product is slower than a float32 product of the rounded
     # operands, which gives the same numbers: a product of two bfloat16 is exact in float32.
     return x.astype(jnp.bfloat16) if native else round_to_bfloat16(x)
@@ -64,13 +64,13 @@ def bfloat16_dot_general(
     """Multiply as `flax.linen.Dense` does, operands and gradients rounded to bfloat16, sums in float32.
 
     lhs [..., k] float32, rhs [k, n] float32 -> [..., n] float32; for `nn.Dense(dot_general=bfloat16_dot_general)`.
-    Where the weights are exact in bfloat16 (a ternary matrix times a bfloat16 constant) just the activations and the
+    Where the weights are exact in bfloat16 (a ternary matrix times a bfloat16 constant) only the activations and the
     back-propagated signals are rounded.  Raises UserError for any other contraction.
     """
     contract, batch = dimension_numbers
     if tuple(map(tuple, contract)) != ((lhs.ndim - 1,), (0,)) or any(map(len, batch)) or rhs.ndim != 2:
         raise UserError(
-            f"bfloat16 products are made for dense layers, [..., k] times [k, n]; got {lhs.shape} times {rhs.shape} "
+            f"bfloat16 products are for dense layers, [..., k] times [k, n]; got {lhs.shape} times {rhs.shape} "
             f"with dimension numbers {dimension_numbers}.  Leave --precision at float32 for this model."
         )
     rows = lhs.reshape(-1, lhs.shape[-1])

@@ -9,9 +9,9 @@ from jaxtyping import Float
 
 
 def max_pool(x: Float[Array, "batch height width channels"]) -> Float[Array, "batch rows columns channels"]:
-    """Return the largest of each 2x2 window, windows side by side; an odd last row or column is left out.
+    """Return the maximum of each 2x2 window, stride 2; an odd last row or column is dropped.
 
-    The gradient goes to one element of a window, the first in row-major order where several are largest, as
+    The gradient goes to one element of a window, the first in row-major order in case of ties, as
     TensorFlow's and `flax.linen.max_pool`'s does, without the scatter that makes theirs slow on a CPU.
     """
     return _pool(even_sided(x))
@@ -53,10 +53,10 @@ _pool.defvjp(max_pool_forward, max_pool_backward)
 
 @jax.custom_vjp
 def smooth_pool(x: Float[Array, "batch height width channels"]) -> Float[Array, "batch height width channels"]:
-    """Return the largest of the 3x3 window around each pixel, as far as it lies in the image.
+    """Return the maximum of the 3x3 window around each pixel, clipped to the image.
 
-    The gradient goes to one element of a window, the first in row-major order where several are largest, as
-    `flax.linen.max_pool`'s does, which takes a fifth of a ResNet20's step on a CPU.
+    The gradient goes to one element of a window, the first in row-major order in case of ties, as
+    with `flax.linen.max_pool`, which would take a fifth of a ResNet20's step on a CPU.
     """
     return _smooth_forward(x)[0]
 
@@ -78,7 +78,7 @@ def _smooth_backward(chosen, cotangent):
     chosen, cotangent = jnp.pad(chosen, edges, constant_values=-1), jnp.pad(cotangent, edges)
     total = jnp.zeros((), cotangent.dtype)
     for index in range(9):
-        # The pixel is element `index` of the window whose centre lies so far from it in the other direction.
+        # The pixel is element `index` of the window whose centre is offset from it in the opposite direction.
         row, column = 2 - index // 3, 2 - index % 3
         here = (slice(None), slice(row, row + height), slice(column, column + width))
         total = total + jnp.where(chosen[here] == index, cotangent[here], 0)

@@ -1,8 +1,8 @@
 """Convolution of 3 x 3 by Winograd's minimal filtering F(2 x 2, 3 x 3): 16 products for 36.
 
 Each tile of 2 x 2 outputs comes from 4 x 4 inputs d by y = A'[(G w G') * (B' d B)]A, where the elementwise product over
-tiles and channels is 16 matrix products.  G, B and A hold just 0, 1, -1 and 1/2, so nothing is lost in float32 beyond
-what another order of a sum loses, and a ternary kernel's G w G' (multiples of 1/4 up to 9/4) is exact in bfloat16.
+tiles and channels is 16 matrix products.  G, B and A hold only 0, 1, -1 and 1/2, so float32 loses no more
+than by summing in another order, and a ternary kernel's G w G' (multiples of 1/4 up to 9/4) is exact in bfloat16.
 Source: Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2015.
 """
 
@@ -73,7 +73,7 @@ def transform_cotangent(g: Float[Array, "b h w o"]) -> Float[Array, "16 tiles o"
 
 
 def untransform_input(v: Float[Array, "16 tiles i"], shape: Sequence[int]) -> Float[Array, "b h w i"]:
-    """Return the sum of all tiles B v B', each where its input lay: the cotangent of `transform_input`."""
+    """Return the sum of all tiles B v B', each at the place of its input: the cotangent of `transform_input`."""
     batch, height, width, features = shape
     parts = v.reshape(4, 4, batch, height // 2, width // 2, features)
 
@@ -102,7 +102,7 @@ def backward(
 ) -> tuple[Float[Array, "b h w i"] | None, Float[Array, "16 i o"]]:
     """Return a block's cotangents of its images (None unless `inputs`) and of the transformed kernel."""
     q = rounded(transform_cotangent(g))
-    # Features first: XLA's product over tiles is a third faster on a CPU so.
+    # Features first: XLA's product over tiles is then a third faster on a CPU.
     v = rounded(transform_input(x).swapaxes(1, 2))
     du = jnp.einsum("pit,pto->pio", v, q, preferred_element_type=jnp.float32)
     if not inputs:

@@ -1,4 +1,4 @@
-"""One run as one HTML page that needs nothing else: no network, no script, no other file."""
+"""One run as a self-contained HTML page (no network, no script, no other file), and drawings of masks and curves."""
 
 from ssm.viz.page import render
 

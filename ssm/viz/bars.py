@@ -1,4 +1,4 @@
-"""Bars by layer: the shares of a mask's -1, 0 and 1, and how equal the masks of different seeds are."""
+"""Bars by layer: the shares of a mask's -1, 0 and 1, and the equality of the masks of different seeds."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from ssm.analysis import ALL, Shares
 from ssm.viz.style import BLACK, BLUE, MINUS, PLUS, SKY, ZERO, in_style, new_figure
 
-# A row of panels next to each other keeps its bars this much apart, so that the numbers above them can be read.
+# Adjacent panels keep their bars this far apart, so that the numbers above them can be read.
 _ROW = 2.9
 
 RESNET = (
@@ -32,7 +32,7 @@ class Distribution:
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """Share of elements equal in all masks, by layer, in %: signed and absolute, beside what chance gives."""
+    """Share of elements equal in all masks, by layer, in %: signed and absolute, beside the expectation by chance."""
 
     title: str
     layers: Sequence[str]
@@ -43,7 +43,7 @@ class Agreement:
 
 
 def distribution(found: Mapping[str, Shares], title: str) -> Distribution:
-    """Return the mean shares by layer, in %, without those of all layers together."""
+    """Return the mean shares by layer, in %, without the total over all layers."""
     layers = [layer for layer in found if layer != ALL]
     minus, zero, plus = (
         100 * np.asarray([np.mean(getattr(found[layer], key)) for layer in layers]) for key in Shares._fields
@@ -52,7 +52,7 @@ def distribution(found: Mapping[str, Shares], title: str) -> Distribution:
 
 
 def agreement(signed: Mapping, absolute: Mapping, title: str) -> Agreement:
-    """Return the shares of equal elements by layer, in %, without those of all layers together."""
+    """Return the shares of equal elements by layer, in %, without the total over all layers."""
     layers = [layer for layer in signed if layer != ALL]
 
     def of(found: Mapping, key: str) -> np.ndarray:
@@ -69,9 +69,9 @@ def agreement(signed: Mapping, absolute: Mapping, title: str) -> Agreement:
 
 
 def names(layers: Sequence[str]) -> list[str]:
-    """Return what the layers are called below bars: by themselves, or in a ResNet by number, with what is 1 x 1.
+    """Return the layers' labels below bars: their names, or in a ResNet their numbers, with a mark on 1 x 1 layers.
 
-    The paper numbers them, too, and calls 1, 8 and 15 its shortcuts: in its program these are a block's entries.
+    The paper numbers them, too, and calls 1, 8 and 15 shortcuts: in its program they are a block's first convolution.
     """
     if not any(layer.startswith("Block") for layer in layers):
         return list(layers)
@@ -110,7 +110,7 @@ def draw_distributions(
 def draw_agreements(
     panels: Sequence[Sequence[Agreement | None]], *, title: str, xlabel: str = "layer", height: float = _ROW
 ) -> Figure:
-    """Draw two bars for each layer, signed and absolute, each with a black line where chance would put it."""
+    """Draw two bars for each layer, signed and absolute, each with a black line at its expectation by chance."""
     figure, axes = _grid(panels, title, height)
     for row, column, axis, panel in _each(panels, axes):
         x = np.arange(len(panel.layers))
@@ -137,7 +137,7 @@ def _grid(panels: Sequence[Sequence[object]], title: str, height: float):
 
 
 def _each(panels, axes):
-    """Give every panel with its place and its axes, and leave the axes without one empty."""
+    """Yield every panel with its place and its axes, and hide axes without a panel."""
     for (row, column), axis in np.ndenumerate(axes):
         if column < len(panels[row]) and panels[row][column] is not None:
             yield row, column, axis, panels[row][column]
@@ -160,6 +160,6 @@ def _layers(axis: Axes, layers: Sequence[str], xlabel: str, *, last: bool) -> No
 
 
 def _legend(figure: Figure, axes: np.ndarray, *, extra: str = "") -> None:
-    """Put one legend for all panels at the foot, where it covers none."""
+    """Put one legend for all panels at the bottom, where it covers none."""
     handles, labels = next((found for axis in axes.flat if (found := axis.get_legend_handles_labels())[0]), ([], []))
     figure.legend(handles, labels, loc="outside lower left", ncols=4, title=extra or None, alignment="left")

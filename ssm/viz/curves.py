@@ -28,7 +28,7 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """One pair of axes: its lines, what it shows, and whether its scale is logarithmic."""
+    """One pair of axes: its lines, its title and unit, and whether its scale is logarithmic."""
 
     title: str
     unit: str
@@ -38,7 +38,7 @@ class Panel:
 
 @in_style
 def draw_curves(panels: Sequence[Sequence[Panel | None]], *, title: str, height: float = 3.1) -> Figure:
-    """Draw panels by row and column, each `height` inches high; None leaves a place empty."""
+    """Draw panels by row and column, each `height` inches high; None leaves a cell empty."""
     rows, columns = len(panels), max(len(row) for row in panels)
     figure = new_figure(height * rows + 0.5, title=title)
     axes = figure.subplots(rows, columns, squeeze=False)
@@ -75,7 +75,7 @@ def _draw(axes: Axes, panel: Panel) -> None:
 
 
 def percent_scale(axes: Axes) -> None:
-    """Give the y axis a logarithmic scale whose ticks are plain numbers, some between the powers of ten, too."""
+    """Give the y axis a logarithmic scale whose ticks are plain numbers, some of them between the powers of ten."""
     axes.set_yscale("log")
     low, high = axes.get_ylim()
     if high > 60:
@@ -87,7 +87,7 @@ def percent_scale(axes: Axes) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Finals:
-    """One series of final values: mean and quantiles at each of its places, NaN where there is none."""
+    """One series of final values: mean and quantiles at each place on the axis, NaN where there is none."""
 
     label: str
     mean: Float[np.ndarray, " places"]

@@ -1,4 +1,4 @@
-"""The pictures of experiments/notebooks/mask_inspection.ipynb: what its pixels and units do."""
+"""The pictures of experiments/notebooks/mask_inspection.ipynb: what a net's pixels and units do."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from ssm.analysis import Moves
 from ssm.viz.style import BLACK, BLUE, GREEN, LOOKS, MINUS, ORANGE, PLUS, SIGNS, SKY, ZERO, in_style, new_figure
 
 _WEIGHTS = ListedColormap(["#542788", "#FFFFFF", GREEN], name="weights")
-"""Colours of a weight's sign; others than a mask's, so that they are not taken for keep and invert."""
+"""Colours of a weight's sign, different from a mask's, so that they are not mistaken for keep and invert."""
 _BALANCE = LinearSegmentedColormap.from_list("balance", [MINUS, "#FFFFFF", PLUS])
 _STATES = ListedColormap(["#FFFFFF", ORANGE, BLUE], name="states")
 _MINUS = "−"  # noqa: RUF001
@@ -23,10 +23,10 @@ _SMALL = {"fontsize": 8.5}
 
 @dataclass(frozen=True, kw_only=True)
 class Image:
-    """A number for each pixel: from 0 on, or `signed`, white being 0; or what is true of it, which is black.
+    """A number for each pixel: from 0 up, or `signed`, with 0 white; or a truth value, with true black.
 
-    top: the darkest colour's value, the largest one there is unless it is said.
-    root: shades by the root of the numbers, where most are small.
+    top: the darkest colour's value (default: the largest one).
+    root: shades by the square root of the numbers, for when most are small.
     """
 
     title: str
@@ -38,7 +38,7 @@ class Image:
 
 @in_style
 def draw_images(images: Sequence[Image], *, title: str) -> Figure:
-    """Draw images beside each other, each with a bar that says what its shades mean."""
+    """Draw images beside each other, each with a colour bar."""
     figure = new_figure(3.5, title=title)
     for axes, image in zip(figure.subplots(1, max(len(images), 3), squeeze=False)[0], images, strict=False):
         _image(axes, image)
@@ -57,7 +57,7 @@ def draw_signs(
     names: Sequence[str],
     title: str,
 ) -> Figure:
-    """Draw for some units the mask, the signs of the frozen weights, and of what the mask makes of them."""
+    """Draw for some units the mask, the signs of the frozen weights, and the signs of the effective weights."""
     units = len(mask)
     figure = new_figure(5.4, title=title)
     axes = figure.subplots(3, max(units, 6), squeeze=False)
@@ -85,7 +85,7 @@ def draw_signs(
 
 @in_style
 def draw_moves(moves: Mapping[str, Moves], *, title: str) -> Figure:
-    """Draw a bar for each layer: what became of the initial mask's elements, in %, means over the seeds."""
+    """Draw a bar for each layer: how the initial mask's elements changed, in %, means over the seeds."""
     figure = new_figure(1.5 + 0.5 * len(moves), title=title)
     axes = figure.subplots()
     parts = (
@@ -93,7 +93,7 @@ def draw_moves(moves: Mapping[str, Moves], *, title: str) -> Figure:
         ("inverted", "other sign", MINUS, "////"),
         ("hidden", "hidden", ORANGE, "...."),
         ("revived", "from 0 to a sign", GREEN, "xx"),
-        ("left_hidden", "0 all along", ZERO, ""),
+        ("left_hidden", "0 throughout", ZERO, ""),
     )
     left = np.zeros(len(moves))
     for field, label, colour, hatch in parts:
@@ -111,7 +111,7 @@ def draw_moves(moves: Mapping[str, Moves], *, title: str) -> Figure:
 
 @in_style
 def draw_states(used: Int[np.ndarray, "h w"], mean: Float[np.ndarray, "h w"], *, title: str) -> Figure:
-    """Draw which pixels can have an influence beside the mean image: 0 no weight, 1 weights of no effect, 2 used."""
+    """Draw which pixels can have an influence (0 no weight, 1 weights without effect, 2 used), and the mean image."""
     figure = new_figure(3.4, title=title)
     left, right, _ = figure.subplots(1, 3)
     left.imshow(used, cmap=_STATES, vmin=-0.5, vmax=2.5)
@@ -127,7 +127,7 @@ def draw_states(used: Int[np.ndarray, "h w"], mean: Float[np.ndarray, "h w"], *,
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """One layer on an image's way: what its units give, and what each contributes to the winning logit."""
+    """One layer that an image passes: its units' outputs, and their contributions to the winning logit."""
 
     name: str
     values: Float[np.ndarray, " units"]
@@ -145,7 +145,7 @@ def draw_path(
     strongest: int = 12,
     title: str,
 ) -> Figure:
-    """Draw an image, its way through the hidden layers, and the logits that it ends in."""
+    """Draw an image, its activations in the hidden layers, and its logits."""
     figure = new_figure(3.3 + 2.1 * len(stages), title=title)
     parts = figure.subfigures(1 + len(stages), 1, squeeze=False, height_ratios=[3.0, *[2.1] * len(stages)])[:, 0]
     left, middle, right = parts[0].subplots(1, 3)
@@ -168,12 +168,12 @@ def _stage(part, stage: Stage, strongest: int) -> None:
     """Draw all activations of a layer as a sheet, and the strongest contributions as bars."""
     left, right = part.subplots(1, 2, width_ratios=[1, 1.15])
     units = len(stage.values)
-    # As wide as the room asks for, three times as wide as high.
+    # Three times as wide as high, to fill the space.
     columns = max(1, min(units, int(np.ceil(np.sqrt(3 * units) / 10) * 10)))
     sheet = np.full(-(-units // columns) * columns, np.nan)
     sheet[:units] = stage.values
     _image(
-        left, Image(title=f"{stage.name}: what its {units} units give", values=sheet.reshape(-1, columns), signed=True)
+        left, Image(title=f"{stage.name}: outputs of its {units} units", values=sheet.reshape(-1, columns), signed=True)
     )
     left.set_xlabel(f"unit, {columns} a row", **_SMALL)
     part.colorbar(left.images[0], ax=left, shrink=0.85, pad=0.02)
@@ -192,7 +192,7 @@ def _stage(part, stage: Stage, strongest: int) -> None:
 def draw_scores(
     scores: Mapping[str, Float[np.ndarray, " shuffles"]], *, whole: float, guess: float, title: str
 ) -> Figure:
-    """Draw a dot for each shuffle and a line for their mean, in %, beside the net's own accuracy and guessing."""
+    """Draw a dot for each shuffle and a line for their mean, in %, beside the net's accuracy and a constant guess."""
     figure = new_figure(1.6 + 0.5 * len(scores), title=title)
     axes = figure.subplots()
     for place, values in enumerate(scores.values()):

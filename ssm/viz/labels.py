@@ -1,4 +1,4 @@
-"""How runs, their settings and their layers are called in a figure."""
+"""Names of runs, their settings and their layers in figures."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -21,22 +21,22 @@ _KINDS = {"Conv": 0, "Block": 1, "Dense": 2}
 
 
 def dataset(name: str) -> str:
-    """Return a data set's name for reading."""
+    """Return a data set's display name."""
     plain = name.removeprefix("tfds:")
     return DATASETS.get(plain, plain)
 
 
 def number(values: Iterable[float], noun: str) -> str:
-    """Return how many of a thing there are in several runs: "1 seed", "50 seeds", "10 to 50 seeds"."""
+    """Return a count, or its range over several runs, with a noun: "1 seed", "50 seeds", "10 to 50 seeds"."""
     found = sorted(set(values))
     many = "" if found == [1] else "s"
     return f"{found[0]} to {found[-1]} {noun}s" if len(found) > 1 else f"{found[0]} {noun}{many}"
 
 
 def about(runs: Sequence[FinishedRun], seeds: Sequence[int] = ()) -> str:
-    """Return what a title says of the runs a figure is from: data sets, numbers of seeds and of epochs.
+    """Return a title's description of a figure's runs: data sets, numbers of seeds and of epochs.
 
-    seeds: how many of each run were looked at; all of its own, if it isn't said.
+    seeds: how many of each run were used (default: all).
     """
     names = dict.fromkeys(dataset(run.setting("dataset")) for run in runs)
     counts = seeds or [len(run.seeds) for run in runs]
@@ -54,12 +54,12 @@ def ordered(layers: Iterable[str]) -> list[str]:
 
 
 def percent(share: float) -> str:
-    """Return a share of 0 to 1 in %, two places after the point."""
+    """Return a share from 0 to 1 in %, with two decimals."""
     return f"{100 * share:.2f} %"
 
 
 def initialisation(run: FinishedRun, among: Iterable[FinishedRun]) -> str:
-    """Return how a run's initialisation is called, with its preset where that isn't the same for all of `among`."""
+    """Return the name of a run's initialisation, with its preset where that differs within `among`."""
     name = INITS[run.setting("init")]
     presets = {other.setting("preset") for other in among}
     return f"{name} (preset {run.setting('preset')})" if len(presets) > 1 else name

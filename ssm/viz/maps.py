@@ -1,4 +1,4 @@
-"""Masks as pictures, one pixel a weight where there is room: a digit and its mask, sums over seeds, two draws."""
+"""Masks as pictures, one pixel per weight where there is room: a digit and a mask, sums over seeds, pairs of seeds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from ssm.viz.style import MINUS, PLUS, SIGNS, WIDTH, in_style, new_figure
 
 _LEFT = 0.07
 _ROOM, _SMALL = 7.85, 1.15
-"""Inches across of a map, of 784 inputs a pixel each, and of the small picture on its right."""
-# In inches: a title's lines, the room below a map for its axis, and between two maps.
+"""Widths in inches of a map, 784 inputs at a pixel each, and of the small picture on its right."""
+# In inches: a title's lines, the space below a map for its axis, and between two maps.
 _TOP, _FOOT, _GAP = 0.85, 0.65, 0.35
 
 
@@ -24,7 +24,7 @@ def draw_digit_and_mask(digit: Float[np.ndarray, " inputs"], mask: Int8[np.ndarr
     """Draw an image as a row of pixels, a line each, above a first layer's mask, a row for each unit."""
     inputs, units = mask.shape
     wide = _width(inputs, _ROOM)
-    # Two pixels a unit, if they aren't too many: single ones can hardly be told apart.
+    # Two pixels per unit, if there are not too many: single ones can hardly be distinguished.
     strip, tall = 1.1, min(max(1.5, units / 50), 6.0)
     figure = new_figure(_TOP + strip + _GAP + tall + _FOOT, title=title, layout=None)
     top = _place(figure, _TOP, wide, strip)
@@ -51,9 +51,9 @@ class Sums:
 
 @in_style
 def draw_sums(maps: Sequence[Sums], *, runs: int, table: Sequence[Sequence[str]], title: str) -> Figure:
-    """Draw sums of absolute masks, 0 to `runs`, below each other, darker for more, with the sum of each input beside.
+    """Draw sums of absolute masks, 0 to `runs`, below each other, darker for more, and the sum of each input beside.
 
-    table: rows of cells that stand below, the first row and column are their names.
+    table: rows of cells drawn below; the first row and column are names.
     """
     inputs, units = maps[0].sums.shape
     wide = _width(inputs, _ROOM)
@@ -63,7 +63,7 @@ def draw_sums(maps: Sequence[Sums], *, runs: int, table: Sequence[Sequence[str]]
         start + step * len(maps) + (0.21 * len(table) + 0.05 if table else -0.35), title=title, layout=None
     )
     side = _side(inputs)
-    # The root of the count: most weights remain in few runs, and would be as good as white.
+    # The root of the count: most weights remain in few runs, and would be nearly white.
     scale = PowerNorm(0.5, vmin=0, vmax=runs)
     left = WIDTH * _LEFT + wide + 0.15
     for number, shown in enumerate(maps):
@@ -88,7 +88,7 @@ def draw_sums(maps: Sequence[Sums], *, runs: int, table: Sequence[Sequence[str]]
 
 @dataclass(frozen=True, kw_only=True)
 class Draw:
-    """A layer's masks of two seeds, as `sample_signs` gives them, and what is said of them."""
+    """A layer's masks of two seeds, as `sample_signs` returns them, and the panel's title and names."""
 
     title: str
     first: Int8[np.ndarray, "h w"]
@@ -119,8 +119,8 @@ def draw_pairs(pairs: Sequence[Draw], *, title: str) -> Figure:
 def sample_signs(mask: Int8[np.ndarray, "inputs units"], *, width: int, height: int) -> Int8[np.ndarray, "h w"]:
     """Shrink a layer's mask to at most height x width dots, units down and inputs across.
 
-    A dot stands for the weights under it: the sign most of them have, whatever is hidden beside; 0 if all are.
-    Of as many -1 as 1 it is the one in every other dot, the other in those between.
+    A dot stands for the weights under it: the sign of most of the remaining ones, or 0 if all are hidden.
+    Ties between -1 and 1 alternate from dot to dot.
     """
     across = np.linspace(0, mask.shape[0], min(width, mask.shape[0]) + 1).astype(int)[:-1]
     down = np.linspace(0, mask.shape[1], min(height, mask.shape[1]) + 1).astype(int)[:-1]
@@ -135,7 +135,7 @@ def sample_signs(mask: Int8[np.ndarray, "inputs units"], *, width: int, height: 
 
 
 def _width(inputs: int, room: float) -> float:
-    """Return the inches of a map: a pixel an input where that fits, so that no line is lost or blurred."""
+    """Return the width of a map in inches: a pixel per input where that fits, so that no line is lost or blurred."""
     return inputs / 100 if 0.5 * room < inputs / 100 <= room else room
 
 
@@ -153,7 +153,7 @@ def _place(figure: Figure, top: float, wide: float, tall: float) -> Axes:
 
 
 def _side(inputs: int) -> int | None:
-    """Return the side of the square image that so many inputs are, or None."""
+    """Return the side of the square image with so many inputs, or None."""
     side = int(np.sqrt(inputs))
     return side if side * side == inputs else None
 

@@ -1,4 +1,4 @@
-"""From a run's folder to the text of its page."""
+"""The HTML page of a run, from its folder."""
 
 from pathlib import Path
 from typing import Any
@@ -13,16 +13,16 @@ HERE = Path(__file__).parent
 
 
 def render(run: FinishedRun, *, result: Table | None = None, artifact: int | None = None) -> str:
-    """Return the HTML page of a run, complete in itself: no script, and nothing from anywhere else.
+    """Return the HTML page of a run, self-contained: no script, and nothing loaded from elsewhere.
 
     result: the table of results to show (default: the run's own figures).  artifact: bytes of an exported net of the
     run, if there is one.
 
     Raises:
-        UserError: for a damaged file of the run, or one of which all seeds failed.
+        UserError: for a damaged file of the run, or a run all of whose seeds failed.
     """
     if not run.seeds:
-        raise UserError(f"{run.folder}: every seed of it was set aside, there is nothing to show")
+        raise UserError(f"{run.folder}: every seed of it was excluded: there is nothing to show")
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
@@ -53,7 +53,9 @@ def _no_masks(run: FinishedRun) -> str:
     if run.setting("method") == "baseline":
         return "A baseline has no masks: all its weights are trained and kept."
     if not run.has_masks:
-        return "This folder keeps no masks, as a published run may not: the folder the run was written to has them."
+        return (
+            "This folder keeps no masks, as a published run may not: the folder that the run was written to has them."
+        )
     return ""
 
 

@@ -1,4 +1,4 @@
-"""The figures of a report as data URIs, each with a text for those who can't see it."""
+"""The figures of a report as data URIs, each with an alternative text."""
 
 import base64
 from typing import NamedTuple
@@ -17,13 +17,13 @@ from ssm.viz.style import LOOKS, to_png, to_svg
 from ssm.viz.tiles import kernel_maps, mask_png, unit_maps
 
 _UNITS, _COLUMNS = 400, 16
-"""Maps of units at most, and side by side."""
+"""Most maps of units in a picture, and how many of them side by side."""
 _MAP = {"width": 960, "height": 320}
 COLOURS = "Dark blue: inverted (−1); orange-red: kept (+1); white: hidden (0)."  # noqa: RUF001
 
 
 class Picture(NamedTuple):
-    """An image: its data URI, what it shows for those who can't see it, what stands below, and whether it is a map."""
+    """An image: its data URI, alternative text, caption, and whether it is a map of pixels."""
 
     uri: str
     alt: str
@@ -32,7 +32,7 @@ class Picture(NamedTuple):
 
 
 def curve_pictures(run: FinishedRun) -> list[Picture]:
-    """Return the run's course: accuracy, loss, and for masked nets remaining weights and flips."""
+    """Return the curves over epochs: accuracy, loss, and for masked nets remaining weights and flips."""
     rows = run.curve()
     epochs = np.asarray([row["epoch"] for row in rows], int)
     shown = [
@@ -56,7 +56,7 @@ def curve_pictures(run: FinishedRun) -> list[Picture]:
         f"and {100 * last['remaining_weights:mean']:.2f} % remaining weights."
     )
     seeds = len(run.seeds)
-    caption = f"Mean over {seeds} seeds, bands from the 5 % to the 95 % quantile." if seeds > 1 else "The one seed."
+    caption = f"Mean over {seeds} seeds, bands from the 5 % to the 95 % quantile." if seeds > 1 else "One seed."
     return [_svg(figure, alt, caption)]
 
 
@@ -78,7 +78,7 @@ def layer_pictures(run: FinishedRun, looked: Looked) -> list[Picture]:
 
 
 def mask_pictures(run: FinishedRun, masks: Masks) -> list[Picture]:
-    """Return maps of the first layer, and of the first dense layer where that is another one."""
+    """Return maps of the first layer, and of the first dense layer where that is a different one."""
     layers = labels.ordered(masks)
     first = masks[layers[0]]
     found = [_first_layer(layers[0], first[0], run.mask_seeds[0])]
@@ -111,7 +111,7 @@ def _first_layer(layer: str, mask: Int8[np.ndarray, "..."], seed: int) -> Pictur
     which = f"the {len(used)} of {units} hidden units that have any weight left" if len(used) < units else "all units"
     if len(used) == _UNITS:
         which = f"the first {_UNITS} hidden units that have any weight left"
-    caption = f"{layer}, seed {seed}: what each hidden unit sees of the {side} × {side} image; {which}. {COLOURS}"  # noqa: RUF001
+    caption = f"{layer}, seed {seed}: each hidden unit's weights on the {side} × {side} image; {which}. {COLOURS}"  # noqa: RUF001
     alt = f"{len(used)} small maps of {side} by {side} pixels, the incoming weights of one hidden unit each."
     return _png(mask_png(sheet, scale=scale), alt, caption)
 

@@ -1,4 +1,4 @@
-"""The tables of a report: what stands in them, as text, without a word of HTML."""
+"""The tables of a report, as plain text without HTML."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ Masks = Mapping[str, Int8[np.ndarray, "seeds ..."]]
 
 
 class Table(NamedTuple):
-    """Rows of text below a head; the first cell of each names it.  `notes` are said below."""
+    """Rows of text below a head; the first cell of each is its name.  `notes` are printed below."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -59,7 +59,7 @@ def _interval(mean: float, q05: float | None, q95: float | None) -> str:
 
 
 class Looked(NamedTuple):
-    """What the tables and figures of a run's masks are made from, by layer in the order of the net, and "all" last."""
+    """What the tables and figures of a run's masks show, by layer in the order of the net, and "all" last."""
 
     shares: dict[str, Shares]
     signed: dict[str, Equality]
@@ -86,7 +86,7 @@ def shares_table(masks: Masks, looked: Looked) -> Table:
 
 
 def agreement_table(masks: Masks, looked: Looked) -> Table:
-    """Return how alike the masks of the seeds are, beside what chance gives, and what is hidden in all of them."""
+    """Return the equality of the seeds' masks, beside the expectation by chance, and what is hidden in all of them."""
     rows = []
     for layer, signed in looked.signed.items():
         absolute = looked.absolute[layer]
@@ -108,8 +108,8 @@ def agreement_table(masks: Masks, looked: Looked) -> Table:
         "inputs always hidden",
     ]
     notes = [
-        "In brackets: what chance gives for independent masks with each seed's own shares of −1, 0 and +1.",  # noqa: RUF001
-        "Equal in two masks: the mean over all pairs of seeds.  Absolute masks tell only kept from hidden.",
+        "In brackets: the expectation for independent masks with each seed's own shares of −1, 0 and +1.",  # noqa: RUF001
+        "Equal in two masks: the mean over all pairs of seeds.  Absolute masks distinguish only remaining from hidden.",
     ]
     return Table(head, rows, notes)
 
@@ -121,7 +121,7 @@ def dead_table(run: FinishedRun, masks: Masks) -> Table | None:
     """
     try:
         inputs, class_names = image_facts(run)
-    except UserError:  # an older run of a data set of the user's
+    except UserError:  # an older run on the user's own data set
         return None
     if run.setting("model") not in NETS:
         return None
@@ -144,7 +144,7 @@ def dead_table(run: FinishedRun, masks: Masks) -> Table | None:
 
 
 def _offsets(run: FinishedRun, seed: int, net: Architecture) -> dict[str, np.ndarray]:
-    """Return where a seed's batch normalisations have offsets."""
+    """Return which channels of a seed's batch normalisations have an offset, by name."""
     if not value_shapes(net):
         return {}
     norms = Artifact(layers={}, values=load_values(value_path(run.folder, seed)), architecture=net).norms()
@@ -152,9 +152,9 @@ def _offsets(run: FinishedRun, seed: int, net: Architecture) -> dict[str, np.nda
 
 
 def size_table(masks: Masks, *, artifact: int | None = None) -> Table:
-    """Return the bytes by layer, means over the seeds, and of all layers; with those of an exported file, if given.
+    """Return the bytes by layer and of all layers, means over the seeds, and of an exported file, if given.
 
-    artifact: bytes of the run's exported net, which is one seed's, with all that inference needs.
+    artifact: bytes of the run's exported net, of one seed, with all that inference needs.
     """
     rows = []
     totals = []
@@ -172,7 +172,7 @@ def size_table(masks: Masks, *, artifact: int | None = None) -> Table:
     head = ["layer", "dense float32 (bytes)", "csr (bytes)", "2 bits a weight (bytes)", "entropy bound (bytes)"]
     notes = [
         f"Means over the seeds.  csr saves {percent(float(np.mean(saved)))} of dense: the paper's compression rate.",
-        "Entropy bound: what no code of single weights can go below that knows each layer's shares.",
+        "Entropy bound: the least that a code of single weights with each layer's shares can reach.",
     ]
     return Table(head, rows, notes)
 
@@ -186,7 +186,7 @@ def _bytes(value: float) -> str:
 
 
 def seeds_table(summary: Mapping[str, Any]) -> Table:
-    """Return the final figures of each seed, in three columns of many."""
+    """Return the final figures of each seed, in three columns if there are many."""
     accuracy, remaining = (summary[name]["values"] for name in ("test_accuracy", "remaining_weights"))
     cells = [
         [seed, f"{100 * accuracy[seed]:.2f}", f"{100 * remaining[seed]:.3f}"] for seed in sorted(accuracy, key=int)
@@ -199,7 +199,7 @@ def seeds_table(summary: Mapping[str, Any]) -> Table:
 
 
 def settings_table(values: Mapping[str, Any], head: Sequence[str]) -> Table:
-    """Return names and values as they are."""
+    """Return names and values unchanged."""
     return Table(head, [[name, _text(value)] for name, value in plain(values).items()])
 
 

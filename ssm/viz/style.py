@@ -1,4 +1,4 @@
-"""What all figures share: one style file, colours that stay apart in grey and to colour-blind eyes, and how to save."""
+"""What all figures share: one style file, colours distinct in grey and for colour-blind readers, and saving."""
 
 import io
 from collections.abc import Callable, Iterator
@@ -15,9 +15,9 @@ from ssm.files import write_atomic
 
 STYLE = Path(__file__).with_name("ssm.mplstyle")
 WIDTH = 10.0
-"""Inches of every figure; 1000 px in a PNG, as wide as a README shows."""
+"""Width of every figure in inches; 1000 px in a PNG, the width of a README."""
 
-# Okabe and Ito's colours, which colour-blind eyes tell apart.
+# Okabe and Ito's colours, which colour-blind readers can distinguish.
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
 BLACK = "#000000"
 
@@ -28,7 +28,7 @@ SIGNS = ListedColormap([MINUS, "#FFFFFF", PLUS], name="signs")
 
 
 class Look(NamedTuple):
-    """How one line or bar looks: it differs from the others in more than its colour."""
+    """The look of one line or bar, which differs from the others in more than its colour."""
 
     colour: str
     line: Any
@@ -51,13 +51,13 @@ R = TypeVar("R")
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Draw in the project's style, whatever the user's own settings are; they are as before afterwards."""
+    """Draw in the project's style; the user's own settings are restored afterwards."""
     with style.context(STYLE, after_reset=True):
         yield
 
 
 def in_style(draw: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function that draws, so that it does in the project's style."""
+    """Decorate a drawing function so that it uses the project's style."""
 
     @wraps(draw)
     def drawn(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -68,10 +68,10 @@ def in_style(draw: Callable[P, R]) -> Callable[P, R]:
 
 
 def new_figure(height: float, *, title: str = "", layout: Literal["constrained"] | None = "constrained") -> Figure:
-    """Return an empty figure, `WIDTH` inches wide and `height` high, its title at the left of the top."""
+    """Return an empty figure, `WIDTH` inches wide and `height` high, its title at the top left."""
     figure = Figure(figsize=(WIDTH, height), layout=layout)
     if title:
-        # The layout makes room for a title only where nobody says how high it is.
+        # The layout makes room for a title only if its height is not given.
         figure.suptitle(title, x=0.01, ha="left", **({} if layout else {"y": 1 - 0.08 / height, "va": "top"}))
     return figure
 
@@ -85,7 +85,7 @@ def to_png(figure: Figure, *, description: str = "") -> bytes:
 
 
 def to_svg(figure: Figure, *, description: str = "") -> bytes:
-    """Return a figure as SVG: without a date, and with names of its parts that don't change."""
+    """Return a figure as SVG: without a date, and with stable identifiers."""
     buffer = io.BytesIO()
     with styled():
         figure.savefig(buffer, format="svg", metadata=_noted(description, "Date", "Creator"))
@@ -97,7 +97,7 @@ def _noted(description: str, *without: str) -> dict[str, str | None]:
 
 
 def save(figure: Figure, folder: Path, name: str, *, description: str = "") -> list[Path]:
-    """Write folder/NAME.png and folder/NAME.svg, and return both paths; each carries the description within.
+    """Write folder/NAME.png and folder/NAME.svg, and return both paths; each with the description in its metadata.
 
     Raises:
         OSError: if a file cannot be written.

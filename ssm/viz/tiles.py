@@ -1,4 +1,4 @@
-"""Masks as plain pictures, a weight a square of pixels: the part of each unit or kernel in a tile of its own."""
+"""Masks as plain pictures, a square of pixels per weight, and a tile per unit or kernel."""
 
 import io
 
@@ -8,7 +8,7 @@ from jaxtyping import Int8
 from ssm.viz.style import MINUS, PLUS
 
 GAP = 2
-"""What stands between tiles, in a picture whose other values are -1, 0 and 1."""
+"""The value between tiles, in a picture whose other values are -1, 0 and 1."""
 _PALETTE = {-1: MINUS, 0: "#FFFFFF", 1: PLUS, GAP: "#B8B8B8"}
 
 
@@ -26,7 +26,7 @@ def kernel_maps(mask: Int8[np.ndarray, "height width inputs outputs"]) -> Int8[n
 
 
 def tiled(tiles: Int8[np.ndarray, "n h w"], *, columns: int) -> Int8[np.ndarray, "height width"]:
-    """Return tiles in rows of so many, with a line of `GAP` around each; places without a tile are `GAP` too."""
+    """Return tiles in rows of `columns`, with a line of `GAP` around each; cells without a tile are `GAP` too."""
     count, height, width = tiles.shape
     columns = min(columns, max(count, 1))
     rows = -(-count // columns)

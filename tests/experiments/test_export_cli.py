@@ -54,7 +54,7 @@ def test_sizes_and_other_forms(run, net, tmp_path):
     done = program("export.py", net, "--compact", "--out", tmp_path / "small.onnx")
     assert done.returncode == 0, done.stderr
     loaded = ssm.load(net)
-    assert f"{loaded.compact().size:,} of {loaded.weights:,} dense weights are left" in done.stdout
+    assert f"{loaded.compact().size:,} of {loaded.weights:,} dense weights remain" in done.stdout
     assert "Dense_0  784 x 300" in done.stdout
     for suffix in ("safetensors", "onnx"):
         done = program("export.py", net, "--out", tmp_path / f"net.{suffix}")
@@ -74,7 +74,7 @@ def test_what_is_wrong_is_said_with_status_2(run, net, tmp_path):
         (("export.py", tmp_path), "no summary.json"),
         (("predict.py", net), "no image was named"),
         (("predict.py", net, picture), "28 x 30 pixels, this net takes 28 x 28"),
-        (("predict.py", net, net), "no image that can be read"),
+        (("predict.py", net, net), "is not a readable image"),
         (("predict.py", damaged, picture), "damaged"),
         (("sizes.py", tmp_path), "no run with finished seeds"),
     ]:

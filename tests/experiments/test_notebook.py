@@ -72,12 +72,12 @@ def test_any_other_run_will_do(tmp_path, monkeypatch):
     layers = {"Dense_0": (784, 12), "Dense_1": (12, 4), "Dense_2": (4, 10)}
     run = make_run(tmp_path, seeds=1, method="binary", dataset="mnist", layers=layers, width=0.04)
     (tmp_path / "empty").mkdir()
-    for name in ("SSM_DATA_DIR", "SSM_CACHE_DIR", "TFDS_DATA_DIR"):  # so its images are not at hand
+    for name in ("SSM_DATA_DIR", "SSM_CACHE_DIR", "TFDS_DATA_DIR"):  # so its images are not available
         monkeypatch.setenv(name, str(tmp_path / "empty"))
     monkeypatch.setenv("SSM_OFFLINE", "1")
     notebook, where = executed(tmp_path, monkeypatch, RUN=run)
     assert check_outputs(notebook) == 10
-    for said in ("masks of one seed only", f"{run}: binary Supermask", "in place of mnist, which is not at hand"):
+    for said in ("masks of one seed only", f"{run}: binary Supermask", "in place of mnist, which is not available"):
         assert said in text(notebook)
     assert not (where / "runs").exists()
 

@@ -176,7 +176,7 @@ def test_a_module_of_ones_own(tmp_path):
         loaded.runtime()
     with pytest.raises(UserError, match="module="):
         _ = ssm.load(tmp_path / "own.ssm").module
-    with pytest.raises(UserError, match="no one magnitude"):
+    with pytest.raises(UserError, match="do not share one magnitude"):
         from_supermask(ssm.Supermask(Own()), ssm.Supermask(Own()).init(jax.random.key(0), x))
 
 

@@ -91,7 +91,7 @@ def test_wrong_counts_and_streams_are_errors():
         assert wrong != right
         with pytest.raises(UserError, match="layer 0 has other elements"):
             list(decode(words, [wrong, right]))
-    with pytest.raises(UserError, match="longer than they are"):
+    with pytest.raises(UserError, match="the stream is longer than its layers"):
         list(decode(words, [right]))
     with pytest.raises(UserError, match="layer 2 has other elements"):
         list(decode(words, [right] * 3))

@@ -40,7 +40,7 @@ def told(net: Artifact) -> tuple:
 
 
 def drawn() -> Artifact:
-    """Return a net two of whose layers come again from the seed."""
+    """Return a net two of whose layers are redrawn from the seed."""
     layers = {
         name: layer if name == "Dense_1" else layer._replace(constant=None) for name, layer in TINY_LAYERS.items()
     }
@@ -129,8 +129,8 @@ BAD = [
     ("precision", '"float64"', "preprocessing and precision"),
     ("precision", "[]", "preprocessing and precision"),
     ("preprocessing", '"none"', "preprocessing and precision"),
-    ("extra", "1", "a field lacks, or is not known"),
-    *((name, None, "a field lacks, or is not") for name in ("architecture", "about", "recipe", "layers", "values")),
+    ("extra", "1", "a field is missing or unknown"),
+    *((name, None, "a field is missing or") for name in ("architecture", "about", "recipe", "layers", "values")),
     *((name, value, f"{name}: ") for name in ("class_names", "layers", "values") for value in ("null", "{}", '"a"')),
     *((name, value, f"{name}: ") for name in ("about", "architecture") for value in ("[]", '"a"', "1", "true")),
     ("class_names", '["no",1]', "class_names"),
@@ -142,9 +142,9 @@ BAD = [
     ("layers/0", '"abcde"', "layers"),
     ("layers/0", "[1,2,3,4]", "layers"),
     ("layers/0", '{"a":1,"b":1,"c":1,"d":1,"e":1}', "layers"),
-    ("layers/0", None, "not those of its architecture: ['Dense_0']"),
+    ("layers/0", None, "do not match its architecture: ['Dense_0']"),
     *(("layers/0/0", value, "the name of a layer") for value in ("1", "null", '""', '"/"', '"a//b"', '"Dense_1"')),
-    ("layers/0/0", '"Other"', "not those of its architecture: ['Dense_0', 'Other']"),
+    ("layers/0/0", '"Other"', "do not match its architecture: ['Dense_0', 'Other']"),
     *(
         ("layers/0/1", value, "the shape of a layer")
         for value in (
@@ -152,8 +152,8 @@ BAD = [
             "[2147483648]", "[2147483647,0,2147483647]", "[[4],[3]]", "[4,null]",
         )
     ),
-    ("layers/0/1", "[3,4]", "not those of its architecture: ['Dense_0']"),
-    ("layers/0/1", "[12]", "not those of its architecture: ['Dense_0']"),
+    ("layers/0/1", "[3,4]", "do not match its architecture: ['Dense_0']"),
+    ("layers/0/1", "[12]", "do not match its architecture: ['Dense_0']"),
     *(("layers/0/2", value, "the elements of -1") for value in ("null", "-1", "13", "1.0", "true", '"1"', "[]")),
     *(("layers/0/3", value, "the elements of +1") for value in ("null", "-1", "12", "1e0", "{}")),
     ("layers/0/2", "2", "layer 0 has other elements"),
@@ -162,29 +162,29 @@ BAD = [
         for value in ("true", '"1"', "[]", "1e30", "-1e30", "0.1", "1e-50", "16777217", "9223372036854775807")
     ),
     ("layers/0/4", "1e999", "too large a number"),
-    ("layers/0/4", "null", "a recipe of frozen weights is there without need, or lacks"),
+    ("layers/0/4", "null", "a recipe of frozen weights is missing, or not needed"),
     ("values", '[["a/b"]]', "values"),
-    ("values", '[["a/b",[0]]]', "its values are not those of its architecture: ['a/b']"),
-    ("values", '[["a",[0]]]', "a value of no collection: 'a'"),
-    ("values", '[["a/b",[0]],["a/b",[0]]]', "the name of a value, or it is there twice"),
+    ("values", '[["a/b",[0]]]', "its values do not match its architecture: ['a/b']"),
+    ("values", '[["a",[0]]]', "a value without a collection: 'a'"),
+    ("values", '[["a/b",[0]],["a/b",[0]]]', "the name of a value, or it appears twice"),
     ("values", '[["a/b",[0]],["a/b/c",[0]]]', "two parameters in one place: 'a/b'"),
     ("values", '[["params/Dense_0/kernel",[0]]]', "two parameters in one place: 'params/Dense_0/kernel'"),
     ("values", '[["params/Dense_0",[0]]]', "two parameters in one place: 'params/Dense_0'"),
     ("values", '[["' + "a/" * 40 + 'b",[0]]]', "the name of a value"),
-    ("recipe", "{}", "a recipe of frozen weights is there without need"),
+    ("recipe", "{}", "a recipe of frozen weights is missing, or not needed"),
     ("architecture/extra", "1", "architecture"),
     ("architecture/width", None, "architecture"),
     *((f"architecture/{name}", "[]", f"architecture: {name}") for name in ("model", "batch_norm", "classes")),
     ("architecture/inputs", '"abc"', "architecture: inputs"),
-    ("architecture/inputs", "[2,2]", "no net of inputs (2, 2)"),
-    ("architecture/inputs", "[0,2,1]", "no net of inputs"),
+    ("architecture/inputs", "[2,2]", "no net has inputs (2, 2)"),
+    ("architecture/inputs", "[0,2,1]", "no net has inputs"),
     ("architecture/inputs", "[4096,4097,1]", "too small or too large"),
     ("architecture/model", '"gpt"', "model 'gpt' is not known"),
     ("architecture/model", '"' + "x" * 5000 + '"', "architecture: model 'xxx"),
     ("architecture/model", '"conv4"', "too small or too large"),
     ("architecture/model", '"resnet20"', "no batch normalisation 'none'"),
     ("architecture/classes", "true", "architecture: classes"),
-    ("architecture/classes", "3", "not those of its architecture: ['Dense_2']"),
+    ("architecture/classes", "3", "do not match its architecture: ['Dense_2']"),
     *(("architecture/width", value, "width") for value in ("true", "0", "-1", "1001", '"1"', "null")),
     ("architecture/width", "1" + "0" * 400, "too large a number"),
     ("architecture/stem_affine", "0", "stem_affine must be true or false"),
@@ -212,8 +212,8 @@ def test_a_header_that_lies_is_one_message(path, value, message):
             ("recipe/config", value, "recipe: config")
             for value in ("[]", "{}", '{"model":1}', '{"model":"fcn","a":[]}')
         ),
-        ("recipe/config/width", "1000", "that of another architecture"),
-        ("recipe/config/model", '"resnet110"', "that of another architecture"),
+        ("recipe/config/width", "1000", "has another architecture"),
+        ("recipe/config/model", '"resnet110"', "has another architecture"),
         ("recipe/config/model", '"gpt"', "is not known"),
         ("recipe/config/width", '"1"', "width"),
     ],
@@ -255,7 +255,7 @@ def test_variances_below_0_are_refused():
     [
         ({"class_names": ("one",)}, "1 class names for 2 classes"),
         ({"class_names": ("\ud800", "b")}, "cannot be printed"),
-        ({"layers": {"Dense_0": TINY_LAYERS["Dense_0"]}}, "not those of its architecture"),
+        ({"layers": {"Dense_0": TINY_LAYERS["Dense_0"]}}, "do not match its architecture"),
         ({"layers": {**TINY_LAYERS, "Dense_0": Layer(TINY_LAYERS["Dense_0"].ternary, 0.1)}}, "must be a float32"),
         ({"layers": {**TINY_LAYERS, "Dense_0": Layer(np.full((4, 3), 2, np.int8), 0.5)}}, "other than -1, 0 and 1"),
         ({"layers": {**TINY_LAYERS, "Dense_0": Layer(TINY_LAYERS["Dense_0"].ternary, None)}}, "a recipe"),
@@ -264,7 +264,7 @@ def test_variances_below_0_are_refused():
         ({"about": {"test_accuracy": "high"}}, "test_accuracy"),
         ({"about": {"x": object()}}, "no JSON form"),
         ({"precision": "float16"}, "precision"),
-        ({"about": {"long": "x" * MOST_HEADER}}, "a header of"),
+        ({"about": {"long": "x" * MOST_HEADER}}, "the header has"),
     ],
 )
 def test_what_could_not_be_read_is_not_saved(other, message, tmp_path):
@@ -302,7 +302,7 @@ def test_memory_is_a_byte_a_weight_and_little_else():
         assert load_bytes(data).weights == size
         assert tracemalloc.get_traced_memory()[1] < size + (8 << 20)
         tracemalloc.reset_peak()
-        with pytest.raises(UserError, match="a field lacks"):
+        with pytest.raises(UserError, match="a field is missing"):
             load_bytes(long)
         assert tracemalloc.get_traced_memory()[1] < 8 << 20  # of a quarter of the longest header
     finally:

@@ -16,7 +16,7 @@ def test_final_table(rows):
 def test_final_table_says_what_is_not_comparable(rows):
     text = final_table(summary(dataset="mnist5k", failed=[{"seed": 3, "epoch": 7}]), rows)
     assert "The paper's row is about mnist: its figures are not comparable to these." in text
-    assert "Seed 3 was set aside in epoch 7 and is left out: it turned non-finite." in text
+    assert "Seed 3 was excluded in epoch 7: it turned non-finite." in text
     assert "Welch" not in text
     assert "no row for this configuration" in final_table(summary(init="formula"), rows)
     nothing = {"mean": None, "q05": None, "q95": None, "std": None, "values": {}}

@@ -116,7 +116,7 @@ def test_a_run_without_masks_or_environment_has_a_page_too(tmp_path, paper):
     shutil.rmtree(folder / "masks")
     (folder / "environment.json").unlink()
     text = page_of(read_finished(folder), paper)
-    assert "keeps no masks" in text and "folder doesn't say" in text
+    assert "keeps no masks" in text and "folder does not record it" in text
 
 
 @pytest.mark.parametrize("model", ["conv2", "resnet20"])

@@ -1,4 +1,4 @@
-"""The paper's figures from one's own runs: `choose` picks runs, `paper_*` say what a figure needs, the rest draws.
+"""The paper's figures from our own runs: `selection` chooses runs, `gallery` names the figures, the rest draw them.
 
 The modules that draw take arrays and return a `matplotlib.figure.Figure`; none touches pyplot or a global setting.
 """

@@ -19,7 +19,7 @@ BARS = "mean over the seeds at the end, bars from the 5 % to the 95 % quantile"
 
 
 class Drawn(NamedTuple):
-    """A figure, the runs it is from, and what it lacks of the paper's."""
+    """A figure, the runs that it shows, and the parts of the paper's figure that it lacks."""
 
     figure: Figure
     runs: Sequence[FinishedRun]
@@ -27,7 +27,7 @@ class Drawn(NamedTuple):
 
 
 def line(run: FinishedRun, figure: str, label: str, place: int) -> Line:
-    """Return a run's curve of a figure, in %; its look is that of its place among the others."""
+    """Return a run's curve of a figure, in %; `place` chooses its look."""
     rows = run.curve()
     mean, q05, q95 = (100 * np.asarray([row[f"{figure}:{key}"] for row in rows]) for key in ("mean", "q05", "q95"))
     epochs = np.asarray([row["epoch"] for row in rows], int)
@@ -35,7 +35,7 @@ def line(run: FinishedRun, figure: str, label: str, place: int) -> Line:
 
 
 def panel(figure: str, title: str, runs: Sequence[tuple[str, FinishedRun]], places: Sequence[int]) -> Panel:
-    """Return a panel with a line for each run, called as is said, with its number of seeds."""
+    """Return a panel with a line for each named run, labelled with its number of seeds."""
     lines = [
         line(run, figure, f"{name}, {labels.number([len(run.seeds)], 'seed')}", place)
         for (name, run), place in zip(runs, places, strict=True)
@@ -124,7 +124,7 @@ def cnn_oratio_compare_minit(shelf: Shelf) -> Drawn:
     return _cnn_pairs(shelf, *_MINIT, REMAINING, "CNN signed Supermask: initialisation of the masks (weights/scores)")
 
 
-# Setting, its two values, what they are called, and the init of the runs.
+# Setting, its two values, their labels, and the init of the runs.
 _WDIST = "weight_distribution", ("signed_constant", "uniform"), ("He signed constants", "He uniform"), "he"
 _MINIT = "score_scale", ("xavier", "elus"), ("ELUS/Xavier", "ELUS/ELUS"), "elus"
 
@@ -217,7 +217,7 @@ def _series(label: str, runs: Sequence[FinishedRun | None], figure: str) -> Fina
 
 
 def by_init(shelf: Shelf, model: str, method: str, *, masks: int = 0) -> dict[str, FinishedRun]:
-    """Return the runs that stand for a model and method, by initialisation as Supermasks call it; of one data set."""
+    """Return the runs that represent a model and method, by initialisation as Supermasks name it, on one data set."""
     found = {}
     for init in INITS:
         own = "elu" if (method, init) == ("baseline", "elus") else init
@@ -230,7 +230,7 @@ def by_init(shelf: Shelf, model: str, method: str, *, masks: int = 0) -> dict[st
 
 
 def init_panel(figure: str, title: str, runs: dict[str, FinishedRun]) -> Panel:
-    """Return a panel with a line by initialisation, each of which looks the same in all figures."""
+    """Return a panel with a line by initialisation, each with the same look in all figures."""
     named = [(labels.initialisation(run, runs.values()), run) for run in runs.values()]
     return panel(figure, title, named, [INITS.index(init) for init in runs])
 

@@ -1,4 +1,4 @@
-"""Every figure of the paper by the name it has there, and the drawing of all that some runs hold."""
+"""Every figure of the paper by its name there, and the drawing of those for which there are runs."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -35,22 +35,22 @@ _DRAW: Sequence[Callable[[Shelf], Drawn]] = (
     bars.all_schizo_mask_dist,
 )
 FIGURES = {draw.__name__: draw for draw in _DRAW}
-"""What draws each figure, by its label in the paper and in the paper's order."""
+"""The function that draws each figure, by its label in the paper, in the paper's order."""
 
 _NAMED = 6
-"""Runs that a line names, at most."""
+"""Most runs that a line names."""
 
 
-class Told(NamedTuple):
-    """One line for people: of a file that was written, or of a figure that was not drawn (path None)."""
+class Outcome(NamedTuple):
+    """A file that was written, or a figure that was not drawn (path None), and a line about it to print."""
 
     name: str
     path: Path | None
     text: str
 
 
-def draw_all(shelf: Shelf, out: Path, *, names: Sequence[str] = ()) -> Iterator[Told]:
-    """Draw the figures of these names, or all, into `out`, as PNG and SVG, and tell of each as soon as it is done.
+def draw_all(shelf: Shelf, out: Path, *, names: Sequence[str] = ()) -> Iterator[Outcome]:
+    """Draw the figures of these names, or all, into `out`, as PNG and SVG, and yield each outcome at once.
 
     Raises:
         OSError: if a file cannot be written.
@@ -60,11 +60,11 @@ def draw_all(shelf: Shelf, out: Path, *, names: Sequence[str] = ()) -> Iterator[
         try:
             drawn = FIGURES[name](shelf)
         except Missing as missing:
-            yield Told(name, None, f"{name}: not drawn: {missing}")
+            yield Outcome(name, None, f"{name}: not drawn: {missing}")
             continue
         runs = list(dict.fromkeys(run.name for run in drawn.runs))
-        # The files name all runs within; a line of thirty helps nobody.
+        # The files' metadata names all runs; thirty are too many for a line.
         used = ", ".join(runs) if len(runs) <= _NAMED else f"{len(runs)} runs"
         without = f"; without {', '.join(drawn.without)}" if drawn.without else ""
         for path in save(drawn.figure, out, name, description=f"{name}, drawn from {', '.join(runs)}"):
-            yield Told(name, path, f"{path}: from {used}{without}")
+            yield Outcome(name, path, f"{path}: from {used}{without}")

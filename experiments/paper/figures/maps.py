@@ -42,7 +42,7 @@ def first(masks: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def digits(run: FinishedRun, shelf: Shelf, inputs: int) -> tuple[Dataset, list[str]]:
-    """Return the run's own data set, or that of 5,000 digits and why; `inputs` is what an image must have of pixels.
+    """Return the run's own data set, or mnist5k and the reason; an image must have `inputs` numbers.
 
     Raises:
         Missing: if neither fits.

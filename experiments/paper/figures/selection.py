@@ -1,4 +1,4 @@
-"""Which of the runs at hand a figure of the paper is about."""
+"""The choice of runs for the paper's figures."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -15,19 +15,19 @@ FEEDFORWARD = ("fcn", *CNNS)
 INITS = ("elus", "he", "xavier")
 SINN = ("sinn1", "sinn2")
 
-# Settings in which a run that stands for a model, method and init is as the paper's main experiments are.
+# Settings of the paper's main experiments, which a run that represents a model, method and init must have.
 _PLAIN = {"width": 1.0, "projections": 1, "score_scale": "xavier"}
 
 
 class Missing(Exception):
-    """Says what a figure needs that the runs at hand don't have."""
+    """Raised with what a figure needs and the available runs lack."""
 
 
 class Shelf:
-    """The runs at hand, and what several figures need of them, computed once."""
+    """The available runs, and values that several figures need, computed once."""
 
     def __init__(self, runs: Sequence[FinishedRun], *, data_dir: Path | None = None) -> None:
-        self.runs = [run for run in runs if run.seeds]  # of which a seed did not fail
+        self.runs = [run for run in runs if run.seeds]  # with a seed that did not fail
         self.data_dir = data_dir
         self._found: dict[tuple[str, Path], Any] = {}
 
@@ -53,11 +53,11 @@ class Shelf:
     def best(
         self, *, model: str, method: str = "signed", init: str = "elus", sinn: str = "", masks: int = 0, **other: Any
     ) -> FinishedRun | None:
-        """Return the run that stands for a model, method and init, or None.
+        """Return the run that represents a model, method and init, or None.
 
-        sinn: sinn1 or sinn2; otherwise these presets are left out.  masks: seeds whose masks must be there.
-        other: settings that are not as in the paper's main experiments.
-        Of several, one on the model's own data set, then with the most seeds, then with the most epochs.
+        sinn: sinn1 or sinn2; otherwise these presets are excluded.  masks: number of seeds whose masks must exist.
+        other: settings that differ from the paper's main experiments.
+        Of several, one on the model's own data set is preferred, then the most seeds, then the most epochs.
         """
         wanted = _PLAIN | {"model": model, "method": method, "init": init} | other
 
@@ -92,7 +92,7 @@ class Shelf:
 
 
 def describe(*, models: Iterable[str], method: str, init: str, masks: int = 0) -> str:
-    """Return in words what `Shelf.best` looked for."""
+    """Return a description of what `Shelf.best` searched for."""
     names = [labels.MODELS[model] for model in models]
     kept = f", with masks of at least {labels.number([masks], 'seed')}" if masks else ""
     which = f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else names[0]
@@ -112,7 +112,7 @@ def _is(run: FinishedRun, wanted: dict[str, Any]) -> bool:
 def _value(run: FinishedRun, name: str) -> Any:
     try:
         return run.setting(name)
-    except UserError:  # an older run of a kind that has no such setting
+    except UserError:  # an older run without such a setting
         return None
 
 
@@ -122,7 +122,7 @@ def _alike(a: FinishedRun, b: FinishedRun, setting: str) -> bool:
 
 
 def rank(run: FinishedRun) -> tuple:
-    """Return what makes one of several fitting runs the better one: compare these."""
+    """Return the key by which the best of several fitting runs is chosen: the largest."""
     own = MODEL_DATA[run.setting("model")][0] == run.setting("dataset").removeprefix("tfds:")
     preset = run.setting("preset")
     order = PRESETS.index(preset) if preset in PRESETS else len(PRESETS)

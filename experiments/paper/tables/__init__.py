@@ -1,4 +1,4 @@
-"""The paper's tables, from one's own runs: ours beside the paper's, how they differ, and what was not run."""
+"""The paper's tables from our own runs: our numbers beside the paper's, their difference, and what was not run."""
 
 from paper.tables.catalogue import TABLES, make
 from paper.tables.cells import aligned

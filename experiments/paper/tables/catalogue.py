@@ -13,7 +13,7 @@ from paper.tables.table import Table
 from ssm.errors import UserError
 
 TABLES = (*RESULTS, "masks", "literature", "architectures", *settings.NAMES, "sinn", "runs")
-"""The tables of the paper, and `runs`, that of all runs."""
+"""The tables of the paper, and `runs`, a table of all runs."""
 
 
 def make(names: Sequence[str], runs: Mapping[str, Mapping[str, Any]], paper: Record) -> list[Table]:

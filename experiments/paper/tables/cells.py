@@ -1,4 +1,4 @@
-"""What a record's values look like in a table's cells: rounded for reading, empty where there is nothing to say."""
+"""A record's values as the text of a table's cells: rounded for reading, empty where there is no value."""
 
 from collections.abc import Sequence
 
@@ -13,12 +13,12 @@ def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
 
 
 def text(value: object) -> str:
-    """Return a value as it is."""
+    """Return a value as text, unrounded."""
     return "" if value is None else str(value)
 
 
 def net(record: Record) -> list[str]:
-    """Return model, method and init, with what is unusual about each."""
+    """Return model, method and init, each with its unusual settings."""
     model, method, init = record["model"], record["method"], text(record["init"])
     if record["width"] not in (None, 1):
         model += f" x{record['width']:g}"
@@ -34,20 +34,20 @@ def net(record: Record) -> list[str]:
 
 
 def runs(record: Record) -> str:
-    """Return how many seeds a row's mean is over, or why there is none."""
+    """Return the number of seeds in a row's mean, or why there is none."""
     if record["runs"] is None:
         return text(record["status"])
     return f"{record['runs']}" + (f" (+{record['failed']} failed)" if record["failed"] else "")
 
 
 def epochs(record: Record) -> str:
-    """Return how long was trained, and for how long the paper says, where that is another number."""
+    """Return the epochs of training, and the paper's where they differ."""
     ours, paper = record["epochs"], record["paper_epochs"]
     return text(ours) if ours is None or paper in (None, ours) else f"{ours} of {paper}"
 
 
 def seconds(value: float | None) -> str:
-    """Return a time with two digits at least."""
+    """Return a time with at least two digits."""
     return "" if value is None else f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
 
 
@@ -58,13 +58,13 @@ def paper_seconds(record: Record) -> str:
 
 
 def interval(record: Record, figure: Figure, *, paper: bool = False) -> str:
-    """Return a figure's mean and quantiles, or why they are not known."""
+    """Return a figure's mean and quantiles, or why they are unknown."""
     name, digits = ("paper_" if paper else "") + figure.name, figure.digits
     mean, q05, q95 = (record[f"{name}_{key}"] for key in ("mean", "q05", "q95"))
     if mean is None:
-        # In the literature there are ranges of another kind, such as 11 - 93.
+        # The literature has other kinds of ranges, such as 11 - 93.
         return text(record.get(name if paper else f"{name}_why"))
-    alone = record["runs"] == 1 and not paper  # has no spread
+    alone = record["runs"] == 1 and not paper  # a single seed has no spread
     return f"{mean:.{digits}f}" + (
         "" if alone or q05 is None or q95 is None else f" [{q05:.{digits}f}, {q95:.{digits}f}]"
     )

@@ -15,7 +15,7 @@ _KEYS = ("mean", "q05", "q95")
 def compare(
     summary: Mapping[str, Any], rows: Sequence[Record], *, name: str = "", figures: Sequence[Figure] = FIGURES
 ) -> Record:
-    """Return a run and the paper's row as one flat record: shares in per cent, None for what is not known."""
+    """Return a run and the paper's row as one flat record: shares in per cent, None for unknown values."""
     row = paper_row(summary, rows)
     record = blank(
         figures,
@@ -47,9 +47,9 @@ def compare(
 def records(
     runs: Mapping[str, Mapping[str, Any]], rows: Sequence[Record], *, models: Sequence[str] = ("fcn",)
 ) -> list[Record]:
-    """Return every run's record in the order of the paper's rows, then those the paper has no row for.
+    """Return every run's record in the order of the paper's rows, then the runs without a row in the paper.
 
-    The paper's rows about `models` that no run on the same data set answers are listed too, with runs None.
+    The paper's rows about `models` without a run on the same data set are listed too, with runs None.
     """
     left = dict(runs)
     listed: list[Record] = []
@@ -57,7 +57,7 @@ def records(
     for row in rows:
         mine = {name: summary for name, summary in left.items() if paper_row(summary, rows) is row}
         same = [name for name, summary in mine.items() if dataset(summary) == row.get("dataset")]
-        # A row is printed in several places of the paper; the text's own asides are no rows of a table.
+        # The paper prints some rows several times; numbers in its text are not rows of a table.
         key = identity(row)
         first = key not in seen and not row["table"].startswith("sec:")
         seen.append(key)
@@ -73,9 +73,9 @@ def records(
 def row_records(
     runs: Mapping[str, Mapping[str, Any]], wanted: Iterable[Record], *, figures: Sequence[Figure] = FIGURES
 ) -> list[Record]:
-    """Return the records of these rows of the paper, in their order: every run of a row on its data set, or not run.
+    """Return the records of these rows of the paper, in order: every run of a row on its data set, or 'not run'.
 
-    Runs of the preset `paper` are a row's first.
+    Runs of the preset `paper` come first in a row.
     """
     listed = []
     for row in wanted:
@@ -90,7 +90,7 @@ def row_records(
 
 
 def not_run(row: Record, figures: Sequence[Figure] = FIGURES) -> Record:
-    """Return the record of a row of the paper that no run answers: ours is None."""
+    """Return the record of a row of the paper without a run: our numbers are None."""
     known = identity(row) | {"method": SHORT.get(row["method"], row["method"])}
     record = blank(figures, status="not run", **known)
     put_paper(record, row, figures)
@@ -98,7 +98,7 @@ def not_run(row: Record, figures: Sequence[Figure] = FIGURES) -> Record:
 
 
 def blank(figures: Sequence[Figure] = FIGURES, **known: Any) -> Record:
-    """Return a record of which only this is known."""
+    """Return a record with only these values known."""
     keys = ["model", "method", "init", "preset", "dataset", "epochs", "runs", "failed"]
     for figure in figures:
         name = figure.name
@@ -152,7 +152,7 @@ def _put_difference(record: Record, figure: Figure, found: Found, paper_runs: in
 
 
 def _overlap(ours: Sequence[float | None], theirs: Sequence[float | None], runs: int) -> str:
-    """Return whether two intervals, each mean, q05 and q95, have a point in common; one seed has no interval."""
+    """Return whether two intervals (mean, q05, q95) have a point in common; one seed has no interval."""
     (_, low, high), (_, paper_low, paper_high) = ours, theirs
     if low is None or high is None or paper_low is None or paper_high is None or runs < 2:
         return "unknown"

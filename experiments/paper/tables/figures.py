@@ -1,4 +1,4 @@
-"""What the paper's tables say of a run: where each figure is found, or why it is not known."""
+"""The figures in the paper's tables: how each is read from a run, or why it is unknown."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from ssm.runs.statistics import interval
 
 Summary = Mapping[str, Any]
 
-# What of an environment, and of a configuration, decides the time of an epoch.
+# The parts of an environment, and of a configuration, that determine the time of an epoch.
 _MACHINE = ("backend", "device", "devices", "processor", "precision", "seed_loop", "matmul_precision")
 
 
 class Found(NamedTuple):
-    """A figure's mean, q05, q95 and std over the seeds, each None where it is not known, or else why there is none."""
+    """A figure's mean, q05, q95 and std over the seeds, each None if unknown, or why the figure is unknown."""
 
     statistics: Mapping[str, float | None] | None
     why: str = "unknown"
@@ -29,8 +29,8 @@ class Figure:
     """A figure of a run's `Summary`, and the paper's.
 
     name, title: in records, and for readers.  theirs: its key in the paper's rows, which are in per cent, or losses.
-    find: gives ours, which times `factor` has their unit.  digits: decimals in print.  lacks: whether a run's folder
-    may lack what it takes, so that a record says why.
+    find: returns ours, which times `factor` has their unit.  digits: decimals in print.  lacks: whether a run's folder
+    may lack the data for it, so that a record needs the reason.
     """
 
     name: str
@@ -54,7 +54,7 @@ def final_loss(summary: Summary) -> Found:
     if not (run.folder / "curve.csv").exists():
         return Found(None)
     points = run.curve()
-    # Published before the curve had it; or seeds ended at different epochs, and the last one is not everybody's.
+    # Published before curves had it; or seeds ended at different epochs, so that the last row is not over all seeds.
     if not points or "test_loss:mean" not in points[-1] or points[-1]["seeds"] != len(run.seeds):
         return Found(None)
     return Found({key: points[-1][f"test_loss:{key}"] for key in ("mean", "q05", "q95")} | {"std": None})
@@ -62,7 +62,7 @@ def final_loss(summary: Summary) -> Found:
 
 def compressed(summary: Summary) -> Found:
     """Return the share of memory that csr saves against dense float32, over the seeds whose masks were kept."""
-    from ssm.analysis import compression  # SciPy's sparse arrays, which other tables need not wait for
+    from ssm.analysis import compression  # loads SciPy's sparse arrays, which other tables do not need
 
     run: FinishedRun | None = summary.get("finished")
     if run is None or not run.has_masks:
@@ -73,7 +73,7 @@ def compressed(summary: Summary) -> Found:
 
 
 def extra_time(summary: Summary) -> Found:
-    """Return by which share an epoch and seed of a masked run takes longer than its `baseline`'s, see `paired`."""
+    """Return by what share a masked run's epoch takes longer than its `baseline`'s, see `paired`."""
     baseline = summary.get("baseline")
     if baseline is None:
         return Found(None, "no baseline on this machine")
@@ -84,10 +84,10 @@ def extra_time(summary: Summary) -> Found:
 
 
 def paired(runs: Mapping[str, Summary]) -> dict[str, Record]:
-    """Return the runs, each masked one with the `baseline` to compare its time with, where there is one.
+    """Return the runs, each masked one with the `baseline` whose time it is compared with, if there is one.
 
-    That is the dense run of the same model, width, data set and batch size that was made by the same machine in the
-    same way; of several, that with the most seeds.  How its weights were drawn makes no difference to its time.
+    That is the dense run of the same model, width, data set and batch size, on the same machine in the same way; of
+    several, the one with the most seeds.  Its initialisation does not matter for its time.
     """
     dense = [summary for summary in runs.values() if summary["method"] == "baseline"]
     found = {}
@@ -100,7 +100,7 @@ def paired(runs: Mapping[str, Summary]) -> dict[str, Record]:
 
 
 def _machine(summary: Summary) -> Record | None:
-    """Return what must be equal for two runs' times to be comparable; None where it is not known, or not one."""
+    """Return what must be equal for two runs' times to be comparable; None where that is unknown or not unique."""
     run: FinishedRun | None = summary.get("finished")
     if run is None or not (path := run.folder / "environment.json").exists():
         return None
@@ -139,4 +139,4 @@ EXTRA_TIME = Figure(
     lacks=True,
 )
 FIGURES: Sequence[Figure] = (ACCURACY, REMAINING)
-"""What every run's summary holds."""
+"""The figures in every run's summary."""

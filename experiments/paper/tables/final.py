@@ -1,4 +1,4 @@
-"""What a run says when it ends."""
+"""The lines that a run prints at its end."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from paper.tables.printed import Record, dataset, paper_row
 
 
 class Final(NamedTuple):
-    """A run beside the paper's row: a head, rows of cells, and what is to be said of them."""
+    """A run beside the paper's row: a head, rows of cells, and notes."""
 
     head: list[str]
     rows: list[list[str]]
@@ -18,7 +18,7 @@ class Final(NamedTuple):
 
 
 def final(summary: Mapping[str, Any], paper_rows: Sequence[Record]) -> Final:
-    """Return a run's figures and the paper's row beside them; `summary` as `paper.tables.with_config` gives it."""
+    """Return a run's figures and the paper's row beside them; `summary` as `paper.tables.with_config` returns it."""
     record, row = compare(summary, paper_rows), paper_row(summary, paper_rows)
     paper = "paper" if row is None else f"paper ({row.get('runs', '?')} runs, {row.get('dataset', '?')})"
     rows, notes = [], []
@@ -34,12 +34,12 @@ def final(summary: Mapping[str, Any], paper_rows: Sequence[Record]) -> Final:
         notes.append(f"The paper's row is about {row.get('dataset')}: its figures are not comparable to these.")
     for entry in summary["failed"]:
         reason = entry.get("reason") or "it turned non-finite"
-        notes.append(f"Seed {entry['seed']} was set aside in epoch {entry['epoch']} and is left out: {reason}.")
+        notes.append(f"Seed {entry['seed']} was excluded in epoch {entry['epoch']}: {reason}.")
     return Final(["", "mean [5 %, 95 %]", paper, "difference", "p"], rows, notes)
 
 
 def final_table(summary: Mapping[str, Any], paper_rows: Sequence[Record]) -> str:
-    """Return what a run says when it ends: its figures and the paper's row beside them, in plain lines."""
+    """Return the lines that a run prints at its end: its figures beside the paper's row."""
     record, found = compare(summary, paper_rows), final(summary, paper_rows)
     weights = "" if summary["weights"] is None else f", {summary['weights']:,} weights"
     first = (

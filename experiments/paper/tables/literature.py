@@ -8,7 +8,7 @@ from paper.tables.compare import row_records
 from paper.tables.printed import Record, select
 from paper.tables.table import Column, Table, plain
 
-# The rows of the table that are the paper's own, by the method and model that it prints.
+# The table's rows of the paper's own nets, by the printed method and model.
 _OWN: Mapping[tuple[str, str], Record] = {
     ("Signed Supermask", "Conv8"): {"model": "conv8", "method": "signed", "init": "elus"},
     ("Signed Supermask + BN", "ResNet-20"): {
@@ -21,7 +21,7 @@ _OWN: Mapping[tuple[str, str], Record] = {
 
 
 def literature(runs: Mapping[str, Mapping[str, Any]], paper: Record) -> Table:
-    """Return the paper's table of other methods with the runs of its own two rows."""
+    """Return the paper's table of other methods, with our runs of its own two rows."""
     records = []
     for printed in paper["literature_cifar10"]:
         record = {

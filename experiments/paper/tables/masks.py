@@ -1,4 +1,4 @@
-"""What the first masks of the FCN have in common over the runs, beside the counts in the paper's caption."""
+"""What the FCN's first masks have in common over the runs, beside the counts in the paper's caption."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,8 +13,8 @@ PAPER: Mapping[str, Record] = {
     "signed": {"hidden_inputs": 284, "almost_hidden_inputs": 364, "always_hidden": 54.11, "first_remaining": 2.8},
     "binary": {"hidden_inputs": 144, "almost_hidden_inputs": 260, "always_hidden": 43.63, "first_remaining": 2.8},
 }
-"""fig:bin_mask_comparison, over 50 runs: inputs hidden in all, those of which at most 100 weights remain in all
-together, and per cent of the weights: hidden in all, and remaining on average (100 - 97.2)."""
+"""fig:bin_mask_comparison, over 50 runs: inputs hidden in all, inputs with at most 100 remaining weights in
+all together, and per cent of the weights: hidden in all, and remaining on average (100 - 97.2)."""
 
 
 def first_masks(runs: Mapping[str, Mapping[str, Any]]) -> Table:
@@ -50,7 +50,7 @@ def first_masks(runs: Mapping[str, Mapping[str, Any]]) -> Table:
 
 
 def _fits(run: Mapping[str, Any], method: str) -> bool:
-    """Say whether a run is about the net of the paper's figure: MNIST, ELUS, constants, of the usual width."""
+    """Return whether a run has the net of the paper's figure: MNIST, ELUS, signed constants, the usual width."""
     finished: FinishedRun | None = run.get("finished")
     named = (run["model"], run["method"], run["init"], dataset(run)) == ("fcn", method, "elus", "mnist")
     usual = (run["width"], run["score_scale"], run["weight_distribution"]) == (1, "xavier", "signed_constant")
@@ -58,7 +58,7 @@ def _fits(run: Mapping[str, Any], method: str) -> bool:
 
 
 def _counted(name: str, run: Mapping[str, Any]) -> Record:
-    from ssm.analysis import always_hidden, hidden_inputs  # which other tables need not wait for
+    from ssm.analysis import always_hidden, hidden_inputs  # loads SciPy, which other tables do not need
 
     mask = run["finished"].masks()["Dense_0"]
     seeds = len(mask)

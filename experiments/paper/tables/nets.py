@@ -1,4 +1,4 @@
-"""The paper's nets themselves: their layers, weights, and the share of these that is hidden before training."""
+"""The paper's nets: their layers, their weights, and the share of weights hidden before training."""
 
 import math
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ _IMAGES = {"mnist": (28, 28, 1), "cifar10": (32, 32, 3), "cifar100": (32, 32, 3)
 
 
 def layer_shapes(model: str, *, method: str = "signed", width: float = 1.0) -> Shapes:
-    """Return the shapes of a net's kernels as the preset `paper` makes it."""
+    """Return the shapes of a net's kernels under the preset `paper`."""
     data = MODEL_DATA[model][0]
     values = recipe(model, method, "paper", data)
     options = {name: values[name] for name in ("projections", "batch_norm")}
@@ -33,7 +33,7 @@ def layer_shapes(model: str, *, method: str = "signed", width: float = 1.0) -> S
 
 
 def hidden_at_first(model: str) -> float | None:
-    """Return the share of a signed net's weights that the preset `paper` hides before training, as expected.
+    """Return the expected share of a signed net's weights that the preset `paper` hides before training.
 
     For a threshold tau and scores from U(-b, b) that is min(1, tau / b) of a layer; for a wanted density, the rest.
     None for other scores and thresholds.
@@ -74,7 +74,7 @@ def architectures(paper: Record) -> Table:
         records=records,
         notes=(
             "Weights without biases, which no net has, and without batch normalisation. The paper's counts of ResNets "
-            "are those of its tables of results. It prints one count for ResNet110, which is that of the masked net "
+            "are those of its tables of results. It prints one count for ResNet110, the masked net's "
             "(two projection blocks a stage); the dense net that it was trained against has one (docs/ledger.md, "
             "row 16).",
         ),

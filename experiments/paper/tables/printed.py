@@ -1,4 +1,4 @@
-"""The paper's printed numbers, and which of its rows a run is about."""
+"""The paper's printed numbers, and the row that a run belongs to."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -11,13 +11,13 @@ from ssm.recipes.presets import NEUTRAL
 
 Record = dict[str, Any]
 
-# Our names for what the paper's rows call otherwise.
+# Our names where the paper's rows use others.
 METHODS = {"signed": "signed_supermask", "binary": "binary_supermask"}
 SHORT = {long: short for short, long in METHODS.items()}
 _USUAL: Record = {name: NEUTRAL[name] for name in ("width", "batch_norm", "projections")} | {"score_scale": "xavier"}
 SETTINGS = (*_USUAL, "weight_distribution")
-"""What decides which of the paper's rows a run is about, beside model, method, init and data set."""
-# Recipes of their own, for which the paper prints no row.
+"""The settings that choose a run's row in the paper, beside model, method, init and data set."""
+# Separate recipes, without a row in the paper.
 WITHOUT_ROW = ("sinn1", "sinn2")
 
 _SECTIONS = ("weights", "sinn", "hyperparameters", "architectures", "literature_cifar10", "supermask_literature")
@@ -39,10 +39,10 @@ def read_paper(path: str | os.PathLike[str]) -> list[Record]:
 
 
 def read_printed(path: str | os.PathLike[str]) -> Record:
-    """Read all of paper.json: its rows, and what else the paper's tables print, section by section.
+    """Read all of paper.json: its rows, and the paper's other printed numbers, by section.
 
     Raises:
-        UserError: naming the file, if it is missing or damaged, or has not all sections.
+        UserError: naming the file, if it is missing or damaged, or lacks a section.
     """
     read_paper(path)
     paper = read_json(path)
@@ -53,15 +53,15 @@ def read_printed(path: str | os.PathLike[str]) -> Record:
 
 
 def with_config(summary: Mapping[str, Any], config: Mapping[str, Any]) -> Record:
-    """Return a run's summary with those values of its configuration that decide which of the paper's rows is its."""
+    """Return a run's summary with the configuration values that choose its row in the paper."""
     return {**summary, **_settings({"method": summary["method"], **config})}
 
 
 def paper_row(summary: Mapping[str, Any], rows: Sequence[Record]) -> Record | None:
-    """Return the first of the paper's rows that a run, see `with_config`, is about, or None.
+    """Return the first of the paper's rows that fits a run (see `with_config`), or None.
 
     It has the run's model, width, projection blocks, batch normalisation, method, and scales of weights and scores, and
-    its data set, or that for which the run's stands in: then the figures are not comparable.
+    its data set, or the one that the run's data set replaces: then the figures are not comparable.
     """
     if summary["preset"] in WITHOUT_ROW:
         return None
@@ -72,7 +72,7 @@ def paper_row(summary: Mapping[str, Any], rows: Sequence[Record]) -> Record | No
 
 
 def select(rows: Sequence[Record], wanted: Sequence[Mapping[str, Any]]) -> list[Record]:
-    """Return the paper's row of each of these models, methods, inits and, where they are not usual, other settings.
+    """Return the paper's row for each of these models, methods, inits and, where not usual, other settings.
 
     Raises:
         UserError: naming a row that paper.json lacks.
@@ -89,12 +89,12 @@ def select(rows: Sequence[Record], wanted: Sequence[Mapping[str, Any]]) -> list[
 
 
 def identity(row: Mapping[str, Any]) -> Record:
-    """Return what tells a row of the paper, or a run, from all others."""
+    """Return the values that identify a row of the paper, or a run."""
     return {**{name: row.get(name) for name in ("model", "method", "init", "dataset")}, **_settings(row)}
 
 
 def usual(method: str) -> Record:
-    """Return the settings that a row of this method has where it, or a run older than the option, doesn't say."""
+    """Return the default settings of this method, for rows, and runs older than an option, that do not state them."""
     return {**_USUAL, "weight_distribution": "uniform" if method == "baseline" else "signed_constant"}
 
 
@@ -103,5 +103,5 @@ def _settings(row: Mapping[str, Any]) -> Record:
 
 
 def dataset(summary: Mapping[str, Any]) -> str:
-    """Return the name of a run's data set, wherever it came from."""
+    """Return the name of a run's data set without its source."""
     return summary["dataset"].removeprefix("tfds:")

@@ -19,9 +19,9 @@ _WIDTHS = (1, 1.5, 2, 2.5, 3)
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """A table of results: which rows of the paper, which figures of them.
+    """A table of results: rows of the paper, and their figures.
 
-    after: returns the records with what the table has beside them.  columns: stand after the figures.
+    after: returns the records with additions of this table.  columns: stand after the figures.
     """
 
     title: str
@@ -41,7 +41,7 @@ def _signed(model: str, init: str = "elus", **other: Any) -> Record:
 
 
 def _resnet(model: str, batch_norm: str = "frozen", **other: Any) -> list[Record]:
-    """Return the rows of a ResNet: its baseline, and the masked net, which in a ResNet110 has more projections."""
+    """Return the rows of a ResNet: its baseline, and the masked net, which for ResNet110 has more projections."""
     projections = {"projections": 2} if model == "resnet110" else {}
     return [
         _dense(model, batch_norm="affine", **other),
@@ -57,7 +57,7 @@ def _zhou(found: list[Record], paper: Record) -> list[Record]:
 
 
 def _supermasks(found: list[Record], paper: Record) -> list[Record]:
-    """Return the records of Conv nets, the signed ones with what other work on Supermasks reached."""
+    """Return the records of Conv nets, the signed ones with the results of other work on Supermasks."""
     work = paper["supermask_literature"]
     for record in found:
         for name in ("zhou", "ramanujan", "diffenderfer"):
@@ -108,7 +108,7 @@ RESULTS: Mapping[str, Results] = {
         columns=TIME,
         after=_zhou,
         notes=(
-            "The rows binary, elus/elus (ELUS scores) and he (uniform) stand in the paper's figures and text, not in a "
+            "The rows binary, elus/elus (ELUS scores) and he (uniform) are from the paper's figures and text, not in a "
             "table of it.",
         ),
     ),
@@ -169,7 +169,7 @@ RESULTS: Mapping[str, Results] = {
 
 
 def results(name: str, runs: Runs, paper: Record) -> Table:
-    """Return one of the tables `RESULTS`: every run of each of its rows, or that there was none."""
+    """Return one of the tables `RESULTS`: every run of each of its rows, or 'not run'."""
     spec = RESULTS[name]
     rows = select(paper["rows"], spec.rows)
     if EXTRA_TIME in spec.figures:
@@ -192,7 +192,7 @@ def results(name: str, runs: Runs, paper: Record) -> Table:
 
 
 def every_run(runs: Runs, rows: Sequence[Record]) -> Table:
-    """Return all runs, also those that the paper has no row for, and the FCN's rows that were not run."""
+    """Return all runs, including those without a row in the paper, and the FCN's rows that were not run."""
     return Table(
         name="runs",
         title="All runs, beside the paper's rows where there are such",

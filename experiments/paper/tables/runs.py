@@ -1,4 +1,4 @@
-"""The runs in the folders that a user names."""
+"""The runs in the user's folders."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,9 +8,9 @@ from ssm.runs.reader import find_finished
 
 
 def find_runs(folders: Sequence[Path]) -> dict[str, Record]:
-    """Read the summaries in folders that are runs or hold some, by name; of two with one name, the larger.
+    """Read the summaries of runs, or of the runs in folders, by name; of two with one name, the larger.
 
-    Beside what `with_config` adds, a summary has the `finished` run itself, for what is not in its summary.
+    Beside the additions of `with_config`, each has the `finished` run itself, for data outside its summary.
 
     Raises:
         UserError: as `ssm.runs.reader.find_finished` does.

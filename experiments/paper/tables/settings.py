@@ -8,7 +8,7 @@ from paper.tables.printed import Record
 from paper.tables.table import Column, Table, plain
 from ssm.recipes.presets import CONV_NETS, MODEL_DATA, recipe
 
-# The captions of the last two stand the other way round in the paper's source: ours say what the tables hold.
+# The captions of the last two are swapped in the paper's source: ours fit the tables' contents.
 _TABLES = {
     "settings-baseline": ("tab:learning_param_baseline", "baseline", "FCN and Conv2 to Conv8, baselines"),
     "settings-baseline-resnet": ("tab:learning_param_baseline_rn", "baseline", "ResNets, baselines"),
@@ -66,7 +66,7 @@ def sinn(paper: Record) -> Table:
         get = _SETTINGS[setting]
         values = {}
         for preset, theirs in printed.items():
-            # One value is all nets', or there are several to see.
+            # One value for all nets, or several to list.
             ours = {get(recipe(model, "signed", preset, MODEL_DATA[model][0])) for model in ("fcn", *CONV_NETS)}
             one = ours.pop() if len(ours) == 1 else ", ".join(sorted(map(_show, ours)))
             values[preset] = (one, get(theirs))

@@ -1,4 +1,4 @@
-"""A table before it is written: flat records, and how each column shows one."""
+"""A table before formatting: flat records, and how each column shows one."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A table: its name on the command line, its title, its rows as records, and what is said below it.
+    """A table: its name on the command line, its title, its rows as records, and the notes below it.
 
     `group` is the key whose change begins a new part of the table; `common` is a note that tables share.
     """
@@ -49,7 +49,7 @@ class Table:
 
 
 def plain(title: str, key: str) -> Column:
-    """Return a column that shows a value as it is."""
+    """Return a column that shows a value unrounded."""
     return Column(title, lambda record: cells.text(record.get(key)))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from paper.tables.table import Table
 
-# The order matters to none of them: each character is replaced once.
+# Their order does not matter: each character is replaced once.
 _LATEX = {
     **{character: f"\\{character}" for character in "&%$#_{}"},
     "\\": r"\textbackslash{}",
@@ -19,7 +19,7 @@ _LATEX = {
 
 
 def markdown(tables: Sequence[Table]) -> str:
-    """Return tables as Markdown, rounded for reading, each with its notes; those that several share come last."""
+    """Return tables as Markdown, rounded for reading, each with its notes; shared notes come last."""
     parts = []
     for table in tables:
         rows = [[column.title for column in table.columns], ["---"] * len(table.columns), *table.cells()]
@@ -45,7 +45,7 @@ def latex(tables: Sequence[Table]) -> str:
 
 
 def comma_separated(tables: Sequence[Table]) -> str:
-    """Return tables as one CSV, not rounded: a column for every key of any record, empty for what is not known."""
+    """Return tables as one CSV, not rounded: a column for every key of any record, empty for unknown values."""
     keys = dict.fromkeys(key for table in tables for record in table.records for key in record)
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, ["table", *keys], lineterminator="\n", restval="")
@@ -59,13 +59,13 @@ FORMATS = {"markdown": markdown, "latex": latex, "csv": comma_separated}
 
 
 def escape(text: str) -> str:
-    """Return text with the characters that LaTeX takes for its own made harmless."""
+    """Return text with LaTeX's special characters escaped."""
     return "".join(_LATEX.get(character, character) for character in text)
 
 
 def _row(cells: Sequence[str]) -> str:
     line = " & ".join(map(escape, cells)) + r" \\"
-    # After the row before it, LaTeX would take a bracket or a star for an option.
+    # LaTeX would read a bracket or a star after the previous row as its option.
     return f"{{}}{line}" if line.startswith(("[", "*")) else line
 
 
