@@ -5,8 +5,9 @@ trained net's file, and `ternarize` is the mask itself.  Names are imported when
 that need no JAX (runs, tables) start at once.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ssm.lazy import attributes
 
 if TYPE_CHECKING:
     from ssm import analysis as analysis
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from ssm.ternary import ternarize as ternarize
     from ssm.training.devices import use_host_devices as use_host_devices
 
-_MODULES = ("analysis", "data", "export", "initializers", "learners", "losses", "models", "optim", "thresholds", "viz")
 _HOMES = {
     "Learner": "ssm.learners",
     "PlateauRule": "ssm.plateau",
@@ -79,12 +79,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return import_module(f"ssm.{name}")
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'ssm' has no attribute {name!r}")
+__getattr__ = attributes(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -16,6 +16,7 @@ from ssm.data.errors import (
     WrongMagicError,
 )
 from ssm.data.search import NAMES, load
+from ssm.lazy import attributes
 
 __all__ = [
     "NAMES",
@@ -31,3 +32,5 @@ __all__ = [
     "WrongMagicError",
     "load",
 ]
+
+__getattr__ = attributes(__name__)

@@ -4,8 +4,9 @@ All are called as `net(x, *, train=False, valid=None)` and have the fields of `N
 first used: `ssm.models.description` and `ssm.models.graph`, which describe the nets without JAX, don't load it.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ssm.lazy import attributes
 
 if TYPE_CHECKING:
     from ssm.models.description import RESNETS as RESNETS
@@ -31,8 +32,4 @@ _HOMES = {
 }
 __all__ = ["FCN", "MODELS", "RESNETS", "ConvNet", "ResNet", "count_weights", "elu", "max_pool", "smooth_pool"]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'ssm.models' has no attribute {name!r}")
+__getattr__ = attributes(__name__, _HOMES)
