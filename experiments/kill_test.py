@@ -1,4 +1,4 @@
-"""Kill runs at random moments, go on with them, and compare them bit for bit with runs that were never killed.
+"""Kill runs at random moments, resume them, and compare them bit for bit with runs that were never killed.
 
 - python experiments/kill_test.py                        50 runs, each killed three times
 - python experiments/kill_test.py --runs=4 --kills=2
@@ -33,7 +33,7 @@ TRAIN = Path(__file__).with_name("train.py")
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Kill runs, go on with them, and compare."""
+    """Kill runs, resume them, and compare."""
 
     runs: int = 50
     """How many runs; run number k has seeds 2 k and 2 k + 1."""
@@ -48,7 +48,7 @@ class Options:
 
 
 def start(out: Path, number: int, options: Options) -> subprocess.Popen[bytes]:
-    """Start or go on with a run, in a process of its own; what it prints is appended to a file."""
+    """Start or resume a run, in a process of its own; what it prints is appended to a file."""
     what = ["--model=fcn", "--dataset=mnist5k", "--width=0.2", f"--epochs={options.epochs}", "--checkpoint-every=1"]
     which = [f"--seeds={2 * number},{2 * number + 1}", f"--out={out}"]
     with open(out.with_suffix(".txt"), "ab") as log:
@@ -102,7 +102,7 @@ def one_run(number: int, folder: Path, options: Options) -> tuple[bool, str]:
         return False, f"the undisturbed run failed: {whole.with_suffix('.txt').read_text()[-2000:]}"
     doing = [kill_at_random(start(killed, number, options), killed, options, moment) for _ in range(options.kills)]
     if start(killed, number, options).wait() != 0:
-        return False, f"could not be gone on with: {killed.with_suffix('.txt').read_text()[-2000:]}"
+        return False, f"could not be resumed: {killed.with_suffix('.txt').read_text()[-2000:]}"
     try:
         np.testing.assert_equal(content(killed), content(whole))
     except AssertionError as error:

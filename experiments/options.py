@@ -131,7 +131,7 @@ class Options:
     checkpoint_every: Annotated[
         int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(default: by time alone)")
     ] = None
-    """Save seeds in training after every so many epochs; the same command goes on from there after a crash."""
+    """Save seeds in training after every so many epochs; the same command resumes from there after a crash."""
     checkpoint_minutes: Annotated[float, tyro.conf.arg(metavar="X")] = 5.0
     """Save them after an epoch, too, when so many minutes have passed since the last time; 0: never."""
     fresh: bool = False

@@ -5,7 +5,7 @@
 - python experiments/sweep.py --model=fcn --vary init=elus,he --submit=slurm --slurm partition=gpu --slurm time=60
 
 Rates, their schedules and a threshold's number are arguments of one compiled program, in which all seeds and points are
-trained together; other options make a program each.  What is finished is skipped, what was stopped goes on.
+trained together; other options make a program each.  What is finished is skipped, what was stopped is resumed.
 """
 
 import csv
@@ -106,7 +106,7 @@ def main(sweep: Sweep) -> None:
         configs.append(config)
     parts = programs(configs)
     folder = sweep.out / f"sweep-{config_hash({'points': [named_settings(config.as_dict()) for config in configs]})}"
-    print(f"sweep: {len(points)} points x {len(seeds)} seeds in {len(parts)} program(s), {folder}", flush=True)
+    print(f"sweep: {len(points)} points x {len(seeds)} seeds in {len(parts)} programs, {folder}", flush=True)
     if sweep.submit != "no":
         submit(sweep, folder, len(parts))
         return

@@ -1,6 +1,6 @@
 """Train signed Supermasks, binary ones or the dense baseline, many seeds at once; ends with the paper's row beside.
 
-- python experiments/train.py --model=fcn                     5 seeds, the model's own data if it is at hand
+- python experiments/train.py --model=fcn                     5 seeds, the model's own data if it is available
 - python experiments/train.py --model=fcn --dataset=mnist --seeds=50
 - python experiments/train.py --model=conv4 --seeds=1 --preset=paper --dry-run
 """
@@ -34,23 +34,25 @@ def main(options: Options) -> None:
 def say_needs(config, dataset, seeds: int, options: Options) -> None:
     from ssm.runs.estimate import count_masked, estimate
     from ssm.runs.job import recipe_job
+    from ssm.runs.progress import counted
     from ssm.runs.run import fitting_plan
     from ssm.training.devices import seed_loop
 
     job = recipe_job(config, dataset, options.convolutions)
     group, devices = fitting_plan(job, seeds, run_options(options))
     loop = options.seed_loop or seed_loop()
+    at_once = f"{counted(group, 'seed')} at once on {counted(devices, 'device')}"
     kind = "under the mask" if job.task.net(job.task.numbers).learner.has_masks else "trained"
     if job.memory is None:
         weights = count_masked(job.task.net(job.task.numbers), job.task.example)
         print(f"weights {kind}: {weights:,}")
-        print(f"memory and time: not known for a net of your own; {group} seeds at once on {devices} device(s)")
+        print(f"memory and time: not known for a net of your own; {at_once}")
         return
     needs = estimate(job.task, config, dataset, group=group, devices=devices, loop=loop)
     total = needs.seconds * seeds * config.epochs
     print(f"weights {kind}: {needs.weights:,}")
-    print(f"memory: about {needs.bytes / 1e9:.1f} GB with {group} seeds at once on {devices} device(s)")
-    print(f"time: about {needs.seconds:.2f} s per epoch and seed, {duration(total)} for {seeds} seeds")
+    print(f"memory: about {needs.bytes / 1e9:.1f} GB with {at_once}")
+    print(f"time: about {needs.seconds:.2f} s per epoch and seed, {duration(total)} for {counted(seeds, 'seed')}")
 
 
 def duration(seconds: float) -> str:

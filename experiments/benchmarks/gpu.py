@@ -3,7 +3,7 @@
     python experiments/benchmarks/gpu.py --data-dir DATA --out results
 
 Each item has a process and a time cap of its own: one that fails, runs out of memory or takes too long says so, and the
-next goes on.  Every figure is printed at once and appended to OUT/gpu.jsonl; whole rows are ordinary runs in OUT/runs.
+next is run.  Every figure is printed at once and appended to OUT/gpu.jsonl; whole rows are ordinary runs in OUT/runs.
 Convolutional nets are timed on a tenth of an epoch of made images.  On a CPU, try --tiny: few and small things.
 """
 

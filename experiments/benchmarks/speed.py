@@ -108,7 +108,7 @@ def main(options: Options) -> None:
 
         models = known_nets(options.models)
         where = devices.environment()
-        print(f"{where['processor']}, JAX {where['jax']}, {where['devices']} device(s)", flush=True)
+        print(f"{where['processor']}, JAX {where['jax']}, {where['devices']} devices", flush=True)
         if options.memory_of is not None:
             say_memory(models, options.memory_of)
             return
@@ -121,7 +121,7 @@ def main(options: Options) -> None:
         print(json.dumps(peak_memory(dataset, options.memory_of)))
         return
     where = devices.environment()
-    print(f"{where['processor']}, JAX {where['jax']}, {where['devices']} device(s)", flush=True)
+    print(f"{where['processor']}, JAX {where['jax']}, {where['devices']} devices", flush=True)
     figures: dict[str, Any] = {"environment": where, "variants": time_all(dataset, options)}
     if options.out is not None:
         files.write_json(options.out, figures)

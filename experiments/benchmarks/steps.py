@@ -77,7 +77,7 @@ def say_memory(models: list[str], seeds: int) -> None:
     epoch, _ = prepare(models[0], Way("memory", devices=len(devices), seeds=seeds))
     epoch(0)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    where = f"{models[0]}, {seeds} seeds on {len(devices)} device(s)"
+    where = f"{models[0]}, {seeds} seeds on {len(devices)} devices"
     print(f"{where}: estimate {estimate / 1e9:.2f} GB, peak {peak / 1e9:.2f} GB, ratio {estimate / peak:.2f}")
 
 

@@ -111,7 +111,7 @@ def build(
     """Return the masked net of a configuration with `classes` outputs.
 
     `form` forces a form of the convolutions (`ssm.ops.convolution`): they differ in speed, and in rounding alone.
-    `numbers` has the threshold's number, traced maybe, in place of the configuration's.
+    `numbers` has the threshold's number, possibly traced, in place of the configuration's.
     """
     if kind(config.model) == OWN:
         return own_net(config, classes, numbers)

@@ -153,7 +153,7 @@ def resolve(
     Raises UserError for unknown names and combinations that can't work.
     """
     _known_model(model)
-    _known("method", method, METHODS)
+    _known("method", method, (*METHODS, OWN))
     _known("preset", preset, PRESETS)
     if kind(model) != OWN and not dataset.startswith(("tfds:", "npz:")) and dataset not in MODEL_DATA[model]:
         fitting = [name for name, sets in MODEL_DATA.items() if dataset in sets]

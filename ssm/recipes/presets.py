@@ -31,8 +31,7 @@ NEUTRAL: Mapping[str, Any] = {
 }
 
 PRESETS = ("default", "paper", "code", "sinn1", "sinn2")
-METHODS = ("signed", "binary", "baseline", "own")
-"""Of which own is a learner of the user's (`--learner`)."""
+METHODS = ("signed", "binary", "baseline")
 INITS = ("elus", "he", "xavier", "elu", "paper_formula")
 
 CONV_NETS = ("conv2", "conv4", "conv6", "conv8")
@@ -67,11 +66,12 @@ def _change(models: str | Sequence[str], methods: str | Sequence[str], /, **valu
 
 
 OWN = "own"
-"""The recipes' name for any net of the user's, `package.module:Name`, which takes what the feedforward nets share."""
+"""The recipes' name for any net or learner of the user's, `package.module:Name`; a net takes what the feedforward share."""
 _ALL = (*MODEL_DATA, OWN)
 _FEEDFORWARD = ("fcn", *CONV_NETS, OWN)
 _RESNETS = tuple(BLOCKS)
-_MASKED = ("signed", "binary", "own")
+_MASKED = ("signed", "binary", OWN)
+_EVERY = (*_MASKED, "baseline")
 
 _COMMON: dict[str, Any] = {
     **NEUTRAL,  # unless a change below says otherwise
@@ -113,19 +113,19 @@ _TEXT = (
 
 _PAPER = (
     *_TEXT,
-    _change("fcn", METHODS, order="fixed"),  # row 22: what the printed figures need (docs/recipes.md)
+    _change("fcn", _EVERY, order="fixed"),  # row 22: what the printed figures need (docs/recipes.md)
 )
 
 _CODE = (
     *_TEXT,
-    _change(_ALL, METHODS, loss="clipped"),  # row 7
-    _change(_FEEDFORWARD, METHODS, decay_rate=0.9, staircase=False),  # row 3: the released program's default
+    _change(_ALL, _EVERY, loss="clipped"),  # row 7
+    _change(_FEEDFORWARD, _EVERY, decay_rate=0.9, staircase=False),  # row 3: the released program's default
     _change(_FEEDFORWARD, "signed", threshold="fraction_of_max:0.4"),  # row 4: 0.6 for its own SiNN, not offered
     _change("conv2", _MASKED, learning_rate=0.04, decay_epochs=10),  # row 8
     _change("fcn", "baseline", learning_rate=0.01, weight_decay=5e-4),  # row 10
     _change(("conv2", "conv4"), "baseline", decay_epochs=5),  # row 9
     _change("conv8", "baseline", learning_rate=0.01, weight_decay=7e-4),  # row 9
-    _change(_RESNETS, METHODS, schedule="authors_plateau", cooldown=10, reductions=5),  # row 13
+    _change(_RESNETS, _EVERY, schedule="authors_plateau", cooldown=10, reductions=5),  # row 13
     _change("resnet20", _MASKED, learning_rate=0.3, weight_decay=3e-4),  # row 11
     _change("resnet20", _MASKED, stem_affine=True),  # row 14
     _change("resnet20", "signed", threshold="fraction_of_max:0.75"),  # row 4
@@ -148,7 +148,7 @@ _CHANGES: Mapping[str, tuple[Change, ...]] = {
 # On the 5,000 digits an epoch has so few steps that the recipe of the full set would stop half way: smaller batches,
 # twice the epochs and the decay, and rates that end near 0, which steadies the last epochs (docs/recipes.md).
 _MNIST5K = (
-    _change("fcn", METHODS, batch_size=64, decay_steps=2000),
+    _change("fcn", _EVERY, batch_size=64, decay_steps=2000),
     _change("fcn", _MASKED, epochs=200, weight_decay=1e-3, decay_rate=0.5),
 )
 
@@ -188,8 +188,8 @@ def named_settings(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _cifar100(preset: str) -> tuple[Change, ...]:
     if preset == "code":
-        return (_change(_RESNETS, METHODS, augment="crop_flip_standardize", passes=7),)  # row 17
-    return (_change(_RESNETS, METHODS, augment="crop_flip"),)
+        return (_change(_RESNETS, _EVERY, augment="crop_flip_standardize", passes=7),)  # row 17
+    return (_change(_RESNETS, _EVERY, augment="crop_flip"),)
 
 
 def _check(model: str, method: str, preset: str) -> None:

@@ -40,7 +40,7 @@ class _OtherVersion(Exception):
 def save(folder: Path, snapshot: Snapshot, identity: str) -> Path:
     """Write a snapshot into a folder, and remove those of the same members but the last two; return the new file.
 
-    `identity` is the fingerprint of the data, which members' keys don't tell; `newest` compares it.
+    `identity` is the fingerprint of the data, which members' keys don't contain; `newest` compares it.
     Raises OSError where the file cannot be written: those before it then stand.
     """
     about = {
@@ -109,7 +109,7 @@ def _read(data: bytes) -> tuple[Snapshot, str]:
 
 
 def newest(folder: Path, identity: str, log: Callable[[str], None]) -> list[Snapshot]:
-    """Return the newest whole snapshot of every group in a folder; `log` is given a line for each file passed over.
+    """Return the newest whole snapshot of every group in a folder; `log` is given a line for each file skipped.
 
     A damaged file is renamed, so that it takes no whole one's place among the last two.
     Raises UserError where a group has files, but only such as another version of this program wrote, or of another
@@ -123,19 +123,19 @@ def newest(folder: Path, identity: str, log: Callable[[str], None]) -> list[Snap
                 snapshot, other = load(path)
             except UserError as error:
                 refused = refused or error
-                log(f"warning: {error}; it is passed over")
+                log(f"warning: {error}; it is skipped")
                 continue
             except OSError as error:
-                log(f"warning: {path} cannot be read ({error.strerror or error}); it is passed over")
+                log(f"warning: {path} cannot be read ({error.strerror or error}); it is skipped")
                 continue
             except ValueError as error:
-                log(f"warning: {path} is damaged ({error}); it is passed over")
+                log(f"warning: {path} is damaged ({error}); it is skipped")
                 with suppress(OSError):
                     path.rename(path.with_suffix(DAMAGED))
                 continue
             if other != identity:
                 refused = UserError(f"{path} was trained on other data of the same name")
-                log(f"warning: {refused}; it is passed over")
+                log(f"warning: {refused}; it is skipped")
                 continue
             found.append(snapshot)
             break

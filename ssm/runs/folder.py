@@ -83,7 +83,7 @@ class Run:
 
         history_rows: one per seed and epoch: seed, epoch, train_loss, ...; all with the same keys.
         finals: one per seed: seed, test_accuracy and remaining_weights (shares 0..1), and failed_epoch and
-            failed_reason for one that was set aside (else absent or None). It is finished, but in no statistics.
+            failed_reason for one that was excluded (otherwise absent or None). It is finished, but in no statistics.
         masks: by seed and layer, values in {-1, 0, 1}.
         values: by seed and name, what the net has beside its masks.
 

@@ -31,7 +31,7 @@ def initial_masks(
     task = build.make_task(config, image_shape=tuple(input_shape), classes=classes)
     if not task.net(task.numbers).learner.has_masks:
         raise UserError("a baseline has no masks")
-    # The trainer's own program, so that thresholds are rounded as they were; a seed at a time, for want of room.
+    # The trainer's own program, so that thresholds are rounded as they were; a seed at a time, to save memory.
     program = make_program(task, loop="map", devices=jax.local_devices()[:1])
     by_seed = [
         jax.device_get(program.masks(program.start(program.place(beginning([build.member(config, seed)])))))

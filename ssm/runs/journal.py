@@ -22,7 +22,7 @@ JOURNAL = "journal.jsonl"
 
 
 class Journal:
-    """Appends lines to a folder's journal; if it can't be written, that is told once and training goes on."""
+    """Appends lines to a folder's journal; if it can't be written, that is logged once and training continues."""
 
     def __init__(self, folder: Path, log: Callable[[str], None], process: int = 0) -> None:
         self.path = folder / (f"journal-{process}.jsonl" if process else JOURNAL)
@@ -42,12 +42,12 @@ class Journal:
                 file.write(line + "\n")
         except OSError as error:
             if not self.broken:
-                self.log(f"warning: {self.path} cannot be written ({error.strerror or error}); training goes on")
+                self.log(f"warning: {self.path} cannot be written ({error.strerror or error}); training continues")
             self.broken = True
 
 
 def read_journal(folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield the events of a folder's journals, each in order; a line that a crash cut off is passed over."""
+    """Yield the events of a folder's journals, each in order; a line that a crash cut off is skipped."""
     for path in sorted(folder.glob("journal*.jsonl"), key=lambda path: (path.name != JOURNAL, path.name)):
         with open(path, encoding="utf-8", errors="replace") as file:
             for line in file:

@@ -14,7 +14,7 @@ CHECKOUT = 60.0
 def newest_masked(folders: Sequence[str | os.PathLike[str]], *, model: str | None = None) -> FinishedRun | None:
     """Return the run, of a model if one is named, that added masks last, from the first of the folders that has any.
 
-    None if none has.  A folder that isn't there, or holds no run with finished seeds, is passed over.  Of runs that are
+    None if none has.  A folder that isn't there, or holds no run with finished seeds, is skipped.  Of runs that are
     equally old, as in a fresh checkout, the one with the most masks counts.
 
     Raises:

@@ -2,7 +2,7 @@
 
 Seeds need nothing of each other, so that no step communicates.  Process 0 opens the run's folder, says which seeds are
 missing, and writes the summary; every other one writes parts that process 0 adds.  If one dies, JAX's coordination
-service ends the others; their checkpoints stand, and the same command goes on.
+service ends the others; their checkpoints stand, and the same command resumes.
 """
 
 import hashlib
@@ -20,9 +20,9 @@ import numpy as np
 from ssm.errors import UserError
 from ssm.runs.signals import Interrupted
 
-HEARTBEAT_SECONDS = 20  # without a sign of life for so long a process is taken for dead, and the others end
+HEARTBEAT_SECONDS = 20  # a process that is silent for so long is considered dead, and the others end
 GRACE_SECONDS = 2.0
-LEAVE_SECONDS = 600  # how long one that was told to stop waits for the others' running epochs
+LEAVE_SECONDS = 600  # how long a process that was asked to stop waits for the others' running epochs
 
 
 class Hosts(NamedTuple):
@@ -67,7 +67,7 @@ def hosts() -> Hosts:
 
 @contextmanager
 def together() -> Iterator[None]:
-    """Leave with the others at the end, or once their running epochs are saved if this process was told to stop.
+    """Leave with the others at the end, or once their running epochs are saved if this process was asked to stop.
 
     An error ends this process at once, as JAX would wait for the others, and the others within HEARTBEAT_SECONDS.
     Does nothing without `join`.

@@ -24,10 +24,10 @@ def run_program(main: Callable[[Any], None], options: type, *, description: str 
         print(f"{name}: {error}", file=sys.stderr)
         sys.exit(2)
     except Interrupted as stopped:
-        print(f"{name}: {stopped}\nTo go on: {shlex.join(command())}", file=sys.stderr)
+        print(f"{name}: {stopped}\nTo resume: {shlex.join(command())}", file=sys.stderr)
         sys.exit(128 + stopped.number)
     except KeyboardInterrupt:
-        print(f"{name}: stopped; what was saved stands, and the same command does the rest", file=sys.stderr)
+        print(f"{name}: stopped; what was saved stands, and the same command resumes", file=sys.stderr)
         sys.exit(130)
 
 

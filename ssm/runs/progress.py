@@ -15,6 +15,11 @@ from ssm.training.loop import Progress as EpochProgress
 LINE_SECONDS = 10.0
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a number of things in words: `1 seed`, `5 seeds`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 class Report(Protocol):
     """Called after each epoch of a group."""
 

@@ -126,7 +126,7 @@ def find_finished(folders: Sequence[str | os.PathLike[str]]) -> list[FinishedRun
     """Return the runs in folders that are runs or hold some one level down; of two of one configuration, the larger.
 
     Of two as large it is the one with more masks: a run's own folder rather than what was published of it.
-    A folder inside one of these that has no finished seed yet is passed over.
+    A folder inside one of these that has no finished seed yet is skipped.
 
     Raises:
         UserError: naming a folder that is missing, unreadable or without finished seeds, or a damaged file.

@@ -21,7 +21,7 @@ from ssm.runs.journal import Journal
 from ssm.runs.lock import held
 from ssm.runs.names import member_key
 from ssm.runs.processes import Hosts, agreed
-from ssm.runs.progress import Report, reporter
+from ssm.runs.progress import Report, counted, reporter
 from ssm.runs.saving import Saving, keeper
 from ssm.runs.signals import Interrupted, Interrupts, watched
 from ssm.training.devices import available_memory, environment, seed_loop
@@ -66,7 +66,7 @@ class RunOptions:
 
 
 def plan(seeds: int, devices: int, group: int | None = None) -> tuple[int, int]:
-    """Return how many seeds are trained together, and on how many devices, one with no seed being of no use.
+    """Return how many seeds are trained together, and on how many devices, as a device without a seed is idle.
 
     A `group` is what the user wants; by default all seeds are trained together, on a CPU at most five per device.
     """
@@ -268,7 +268,7 @@ def train_groups(
 
         for number, (part, begin) in enumerate(groups, 1):
             if begin is not None:
-                options.log(f"resuming {seeds_in_words(len(part))} after epoch {begin.epoch}")
+                options.log(f"resuming {counted(len(part), "seed")} after epoch {begin.epoch}")
             saved = begin.epoch if begin else None
             keep = keeper(store, identity, options.saving, interrupts, journal, options.log, saved)
             outcomes = train_members(
@@ -283,11 +283,6 @@ def train_groups(
                     interrupts.caught, f"{number} of {len(groups)} groups of seeds are finished and saved"
                 )
     journal("end")
-
-
-def seeds_in_words(count: int) -> str:
-    """Return a number of seeds in words."""
-    return "1 seed" if count == 1 else f"{count} seeds"
 
 
 @contextmanager

@@ -41,7 +41,7 @@ def keeper(
 ) -> Callable[[int, Callable[[], Snapshot]], None]:
     """Return what `train_members` calls after an epoch: it saves what is due, and ends training after a signal.
 
-    What can't be saved is told, and training goes on: the checkpoints before stand, at first that of epoch `saved` if
+    A failure to save is logged, and training continues: earlier checkpoints stand, at first that of epoch `saved` if
     there is one.  It raises Interrupted.
     """
     last = time.monotonic()  # not the clock on the wall, which may be set
@@ -58,7 +58,7 @@ def keeper(
             path = checkpoint.save(folder, snapshot(), identity)
         except (OSError, MemoryError) as error:
             why = getattr(error, "strerror", None) or str(error) or "no memory"
-            log(f"warning: no checkpoint of epoch {epoch}: {folder}: {why}; training goes on")
+            log(f"warning: no checkpoint of epoch {epoch}: {folder}: {why}; training continues")
         else:
             saved = epoch
             journal("checkpoint", epoch=epoch, file=path.name, seconds=time.monotonic() - last)
@@ -67,7 +67,7 @@ def keeper(
             before = "there is no checkpoint" if saved is None else f"the last checkpoint is that of epoch {saved}"
             at = f"saved after epoch {epoch}" if saved == epoch else before
             raise Interrupted(
-                caught, f"stopped by {signal.Signals(caught).name}, {at}; the same command goes on from it"
+                caught, f"stopped by {signal.Signals(caught).name}, {at}; the same command resumes from it"
             )
 
     return after_epoch

@@ -34,7 +34,7 @@ def watched(grace: str) -> Iterator[Interrupts]:
 
     The first prints `grace` and is noted; the second ends the process at once with 128 + its number, which loses
     nothing that was saved, as files are written atomically.  A thread waits for them: Python's own handlers do not run
-    before a compiled epoch has returned, minutes later maybe.
+    before a compiled epoch has returned, possibly minutes later.
     """
     found = Interrupts()
     if threading.current_thread() is not threading.main_thread():

@@ -1,4 +1,4 @@
-"""What a folder's journal says about its run: what is done, what goes on, what is left, and for how long."""
+"""The state of a run by its folder's journal: what is done, what is running, and the time left."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -16,13 +16,13 @@ CLOCKS_SECONDS = 2.0  # by which two machines' clocks may differ
 class Status:
     """Of one run, or one program of a sweep, since its last start.
 
-    state: `runs`, `finished`, `stopped` (by a signal), `failed` (with an error), or `died` (without a word).
+    state: `runs`, `finished`, `stopped` (by a signal), `failed` (with an error), or `died` (without a message).
     seeds: saved and wanted; those that earlier starts had finished are in neither.
-    bad: seeds that were set aside.
+    bad: excluded seeds.
     share: of the epochs that were to go at that start, those done.
-    left: seconds until all are done, at the pace since then; None where nothing tells.
+    left: seconds until all are done, at the pace since then; None where it is not known.
     quiet: seconds since the journal's last line.
-    reason: of a failure or of the last seed set aside, in words.
+    reason: of a failure or of the last excluded seed, in words.
     """
 
     folder: Path

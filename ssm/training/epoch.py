@@ -170,7 +170,7 @@ def _epoch(task: Task, state: State, given: EpochInputs, epoch, order, train, te
     arguments = (state, given, epoch, order, train, test)
     if not task.stops:
         return _trained(task, *arguments)
-    # A seed that has had its last reduction stays as it is while the others of its group go on.
+    # A seed that has had its last reduction stays as it is while the others of its group continue.
     return lax.cond(given.active, partial(_trained, task), partial(_kept, task), *arguments)
 
 

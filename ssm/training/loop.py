@@ -237,7 +237,7 @@ def _outcomes(
         final |= {"failed_epoch": failure and failure.epoch, "failed_reason": failure and failure.reason}
         own = None if failure else {name: mask[index] for name, mask in masks.items()}
         one = None if failure or whole is None else _of_seed(whole, index)
-        # Of a dense net no weights are kept, beside which the rest would be of no use.
+        # Of a dense net no weights are kept, without which the rest is useless.
         values = _values(*_of_seed((others, rest), index)) if masked and not failure else {}
         outcomes.append(Outcome(rows, final, own, one, values))
     return outcomes

@@ -28,7 +28,7 @@ def count(mask: Array, before: Array, params: Any) -> MaskCounts:
 
 
 def what_is_wrong(layers: Mapping[str, MaskCounts], seed: int, *, finite: bool) -> str:
-    """Return why the seed in a place can't go on, from counts of shape [seeds]; an empty text if it can.
+    """Return why the seed in a place can't continue, from counts of shape [seeds]; an empty text if it can.
 
     `finite` says whether its loss and all that it trains are.
     """

@@ -56,11 +56,11 @@ def test_a_signal_saves_the_epoch_and_says_how_to_go_on(tmp_path, number, status
     assert process.returncode == status, printed
     assert f"{number.name}: the running epoch is finished and saved first" in printed
     (epoch,) = re.findall(rf"train.py: stopped by {number.name}, saved after epoch (\d+)", printed)
-    (command,) = re.findall(r"To go on: python (.*)", printed)
+    (command,) = re.findall(r"To resume: python (.*)", printed)
     assert command.endswith(f"{' '.join(RECIPE)} --seeds=1 --out={tmp_path}")
     assert len(epochs_of(tmp_path)) == int(epoch)
     again = start("--seeds=1", f"--out={tmp_path}")
-    read_to(again, f"going on with 1 seed(s) after epoch {epoch}")
+    read_to(again, f"resuming 1 seed after epoch {epoch}")
     again.kill()
     again.communicate()
 
@@ -119,7 +119,7 @@ def test_when_one_process_dies_the_others_end_within_a_minute_and_a_new_start_go
     assert "This most likely indicates that another task died" in printed
     processes[dies].communicate()
     again = start(*shared)
-    read_to(again, "going on with 1 seed(s) after epoch")
+    read_to(again, "resuming 1 seed after epoch")
     again.kill()
     again.communicate()
 

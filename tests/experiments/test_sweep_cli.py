@@ -32,7 +32,7 @@ def swept(place):
 
 def test_a_sweep_ends_with_a_long_table_its_best_rows_and_a_plot(place, swept):
     done, folder = swept
-    assert done.stdout.startswith(f"sweep: 4 points x 2 seeds in 1 program(s), {folder.relative_to(place.here)}")
+    assert done.stdout.startswith(f"sweep: 4 points x 2 seeds in 1 programs, {folder.relative_to(place.here)}")
     with open(folder / "results.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [(row["learning_rate"], row["weight_decay"], row["seed"]) for row in rows] == [
@@ -79,7 +79,7 @@ def test_submitted_programs_are_jobs_of_their_own(tmp_path):
     logs = [path.read_text() for path in (folder / "jobs").glob("*.err")]
     assert len(list(tmp_path.glob("runs/fcn-*/summary.json"))) == 2, logs
     collected = place.program(*command)
-    assert collected.returncode == 0 and "2 points x 2 seeds in 2 program(s)" in collected.stdout, collected.stderr
+    assert collected.returncode == 0 and "2 points x 2 seeds in 2 programs" in collected.stdout, collected.stderr
 
 
 @pytest.fixture(scope="module")

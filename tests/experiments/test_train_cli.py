@@ -209,7 +209,7 @@ def test_further_seeds_leave_the_finished_ones_alone(first, more):
     assert more.files["masks/seed-0002.npz"] not in [first.files[name] for name in masks & set(first.files)]
     assert rows(more)[:4] == rows(first)
     assert [row["seed"] for row in rows(more)] == ["0", "0", "1", "1", "2", "2"]
-    assert all(line.startswith("1 seed(s) from 2 on, epoch ") for line in more.stderr.splitlines())
+    assert all(line.startswith("1 seeds from 2 on, epoch ") for line in more.stderr.splitlines())
     assert "266,200 weights: 3 seeds, 2 epochs" in more.stdout
     assert sorted(seed for entry in decoded(more, "environment.json") for seed in entry["seeds"]) == [0, 1, 2]
 

@@ -83,7 +83,7 @@ def test_a_damaged_file_is_passed_over_and_said(tmp_path, logged):
     (found,) = newest(tmp_path, "data", logged.append)
     assert found.epoch == 1
     (line,) = logged
-    assert line.startswith(f"warning: {path} is damaged (") and line.endswith("it is passed over")
+    assert line.startswith(f"warning: {path} is damaged (") and line.endswith("it is skipped")
     assert path.with_suffix(".damaged").exists()
 
 

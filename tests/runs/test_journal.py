@@ -25,5 +25,5 @@ def test_a_journal_that_can_not_be_written_is_said_once(tmp_path):
     journal("start")
     journal("end")
     (line,) = logged
-    assert "cannot be written (No such file or directory); training goes on" in line
+    assert "cannot be written (No such file or directory); training continues" in line
     assert list(read_journal(tmp_path / "gone")) == []

@@ -199,7 +199,7 @@ def test_an_older_folder_goes_on_from_its_checkpoint(digits, tmp_path):
     folder, _ = older(tmp_path / whole.name)
     told = []
     run = run_seeds(config(digits), digits, [0, 3], out=tmp_path, conduct=Conduct(tell=told.append))
-    assert any(line.startswith("going on with 2 seed(s) after epoch") for line in told)
+    assert any(line.startswith("resuming 2 seeds after epoch") for line in told)
     assert run.folder == folder and not (tmp_path / whole.name).exists()
     assert run.finished_seeds() == [0, 3] and not list(folder.glob("checkpoints/*"))
     for left, right in zip(content(whole), content(run), strict=True):

@@ -1,4 +1,4 @@
-"""Training that was stopped and gone on with is, bit for bit, training that never stopped."""
+"""Training that was stopped and resumed is, bit for bit, training that never stopped."""
 
 import dataclasses
 

@@ -77,7 +77,7 @@ def test_what_can_not_be_saved_is_told_and_training_goes_on(kept, clock, monkeyp
     monkeypatch.setattr(module.checkpoint, "write_atomic", full)
     after_epoch(2, lambda: snapshot(2))
     assert epochs(kept.folder) == [1]
-    assert kept.logged == [f"warning: no checkpoint of epoch 2: {kept.folder}: No space left on device; training goes on"]
+    assert kept.logged == [f"warning: no checkpoint of epoch 2: {kept.folder}: No space left on device; training continues"]
     kept.interrupts.caught = signal.SIGINT
     with pytest.raises(Interrupted, match="the last checkpoint is that of epoch 1"):
         after_epoch(3, lambda: snapshot(3))
