@@ -66,7 +66,7 @@ def _change(models: str | Sequence[str], methods: str | Sequence[str], /, **valu
 
 
 OWN = "own"
-"""The recipes' name for any net or learner of the user's, `package.module:Name`; a net takes what the feedforward share."""
+"""The recipes' name for any net or learner of the user's; a net takes what the feedforward nets have in common."""
 _ALL = (*MODEL_DATA, OWN)
 _FEEDFORWARD = ("fcn", *CONV_NETS, OWN)
 _RESNETS = tuple(BLOCKS)
@@ -197,7 +197,7 @@ def _check(model: str, method: str, preset: str) -> None:
     if preset in ("sinn1", "sinn2") and (method != "signed" or model not in _FEEDFORWARD):
         raise UserError(
             f"--preset={preset} has no recipe for --model={model} --method={method}: it is the paper's setting for "
-            f"--method=signed and {', '.join(_FEEDFORWARD)}; for another one take --preset=default, paper or code."
+            f"--method=signed and {', '.join(('fcn', *CONV_NETS))}; for another one take --preset=default, paper or code."
         )
     if preset == "code" and method == "baseline" and model in ("resnet56", "resnet110"):  # row 18
         raise UserError(
