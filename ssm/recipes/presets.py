@@ -197,7 +197,7 @@ def _check(model: str, method: str, preset: str) -> None:
     if preset in ("sinn1", "sinn2") and (method != "signed" or model not in _FEEDFORWARD):
         raise UserError(
             f"--preset={preset} has no recipe for --model={model} --method={method}: it is the paper's setting for "
-            f"--method=signed and {', '.join(('fcn', *CONV_NETS))}; for another one take --preset=default, paper or code."
+            f"--method=signed and {', '.join(('fcn', *CONV_NETS))}; for another take --preset=default, paper or code."
         )
     if preset == "code" and method == "baseline" and model in ("resnet56", "resnet110"):  # row 18
         raise UserError(
