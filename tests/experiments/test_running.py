@@ -15,7 +15,7 @@ from ssm.runs.folder import read_summary
 from ssm.runs.history import read_history
 from ssm.runs.journal import read_journal
 from ssm.runs.mask_file import load_masks
-from tests.experiments.test_train_cli import ROOT, Place
+from tests.support.programs import ROOT, Place
 
 RECIPE = ("--model=fcn", "--dataset=mnist5k", "--width=0.1", "--epochs=5000")
 
@@ -60,7 +60,7 @@ def test_a_signal_saves_the_epoch_and_says_how_to_go_on(tmp_path, number, status
     assert command.endswith(f"{' '.join(RECIPE)} --seeds=1 --out={tmp_path}")
     assert len(epochs_of(tmp_path)) == int(epoch)
     again = start("--seeds=1", f"--out={tmp_path}")
-    read_to(again, f"going on with 1 seed(s) after epoch {epoch}")
+    read_to(again, f"resuming 1 seed after epoch {epoch}")
     again.kill()
     again.communicate()
 
@@ -119,7 +119,7 @@ def test_when_one_process_dies_the_others_end_within_a_minute_and_a_new_start_go
     assert "This most likely indicates that another task died" in printed
     processes[dies].communicate()
     again = start(*shared)
-    read_to(again, "going on with 1 seed(s) after epoch")
+    read_to(again, "resuming 1 seed after epoch")
     again.kill()
     again.communicate()
 
