@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.experiments.test_train_cli import ROOT, Place
+from tests.support.programs import ROOT, Place
 
 NET = "__import__('dataclasses').replace(fuzz.from_bytes(fuzz.examples()[0]), {})"  # sound but for something
 FAULTS = {

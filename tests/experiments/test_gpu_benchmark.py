@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.experiments.test_train_cli import ROOT
+from tests.support.programs import ROOT
 
 
 def run(here, *arguments):

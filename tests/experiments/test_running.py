@@ -15,7 +15,7 @@ from ssm.runs.folder import read_summary
 from ssm.runs.history import read_history
 from ssm.runs.journal import read_journal
 from ssm.runs.mask_file import load_masks
-from tests.experiments.test_train_cli import ROOT, Place
+from tests.support.programs import ROOT, Place
 
 RECIPE = ("--model=fcn", "--dataset=mnist5k", "--width=0.1", "--epochs=5000")
 

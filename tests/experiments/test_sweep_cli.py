@@ -10,7 +10,7 @@ import pytest
 
 from ssm.errors import UserError
 from ssm.runs.journal import read_journal
-from tests.experiments.test_train_cli import ROOT, Place
+from tests.support.programs import ROOT, Place
 
 BASE = ("--model=fcn", "--dataset=mnist5k", "--width=0.1", "--epochs=2", "--seeds=2")
 VARIED = ("--vary", "learning_rate=0.02,0.05", "--vary", "weight-decay=1e-3,2e-3")

@@ -3,10 +3,7 @@
 import csv
 import importlib.util
 import json
-import os
 import re
-import subprocess
-import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import NamedTuple
@@ -17,38 +14,12 @@ import pytest
 from ssm.runs.folder import read_summary
 from ssm.runs.history import read_history
 from ssm.runs.mask_file import load_masks
-from ssm.runs.names import config_hash
+from tests.support.programs import ROOT, Place
 
-ROOT = Path(__file__).resolve().parents[2]
 TRAIN, TEST = 320, 100
 LAYERS = {"Dense_0": (784, 300), "Dense_1": (300, 100), "Dense_2": (100, 10)}
 WEIGHTS = 784 * 300 + 300 * 100 + 100 * 10
 RECIPE = ("--model=fcn", "--dataset=mnist", "--epochs=2", "--batch-size=32")
-
-
-class Place(NamedTuple):
-    """A folder to run in, with the data beside."""
-
-    here: Path
-    data: Path
-
-    def program(self, name, *arguments, python=()):
-        """Run experiments/NAME here; the user's own settings and folders are out of its sight."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("SSM_", "TFDS_", "XLA_"))}
-        outside = {"HOME": str(self.here.parent), "SSM_CACHE_DIR": str(self.here.parent), "SSM_OFFLINE": "1"}
-        return subprocess.run(
-            [sys.executable, *python, str(ROOT / "experiments" / name), *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            cwd=self.here,
-            env=kept | outside | {"PYTHONPATH": str(ROOT), "COLUMNS": "100"},
-            timeout=300,
-            check=False,
-        )
-
-    def train(self, *arguments):
-        return self.program("train.py", *RECIPE, f"--data-dir={self.data}", *arguments)
 
 
 class Ran(NamedTuple):
@@ -94,8 +65,12 @@ def place(tmp_path, data):
     return Place(tmp_path / "here", data)
 
 
+def train(place, *arguments):
+    return place.program("train.py", *RECIPE, f"--data-dir={place.data}", *arguments)
+
+
 def finished(place, *arguments):
-    done = place.train(*arguments)
+    done = train(place, *arguments)
     assert done.returncode == 0, done.stderr
     (folder,) = (place.here / "runs").iterdir()
     return Ran(place, done.stdout, done.stderr, folder, contents(folder))
@@ -141,7 +116,7 @@ def test_a_run_prints_data_configuration_and_table(first):
 
 
 def test_without_a_terminal_progress_is_plain_lines(first):
-    line = r"2 seed\(s\) from 0 on, epoch %d/2: accuracy \d+\.\d\d%%, remaining weights \d+\.\d\d%%, \d+ s left"
+    line = r"2 seeds, epoch %d/2: accuracy \d+\.\d\d%%, remaining weights \d+\.\d\d%%, \d+ s left"
     lines = first.stderr.splitlines()
     assert len(lines) == 2, first.stderr  # nothing else either: no warning, no bar
     assert all(re.fullmatch(line % (epoch + 1), text) for epoch, text in enumerate(lines))
@@ -209,7 +184,7 @@ def test_further_seeds_leave_the_finished_ones_alone(first, more):
     assert more.files["masks/seed-0002.npz"] not in [first.files[name] for name in masks & set(first.files)]
     assert rows(more)[:4] == rows(first)
     assert [row["seed"] for row in rows(more)] == ["0", "0", "1", "1", "2", "2"]
-    assert all(line.startswith("1 seeds from 2 on, epoch ") for line in more.stderr.splitlines())
+    assert all(line.startswith("seed 2, epoch ") for line in more.stderr.splitlines())
     assert "266,200 weights: 3 seeds, 2 epochs" in more.stdout
     assert sorted(seed for entry in decoded(more, "environment.json") for seed in entry["seeds"]) == [0, 1, 2]
 
@@ -248,7 +223,7 @@ def test_a_published_run_is_listed_all_the_same(more, tmp_path):
 
 
 def test_a_dry_run_says_what_it_would_take_and_writes_nothing(place):
-    done = place.train("--seeds=7", "--preset=paper", "--init=he", "--dry-run")
+    done = train(place, "--seeds=7", "--preset=paper", "--init=he", "--dry-run")
     assert (done.returncode, done.stderr) == (0, "")
     assert "method=signed, init=he, preset=paper, dataset=mnist, epochs=2, batch_size=32" in done.stdout
     assert "order=fixed" in done.stdout
@@ -298,7 +273,7 @@ def test_an_error_is_one_message_and_leaves_nothing_behind(place, data, argument
     for name, content in contents(data).items():
         (place.here / "damaged" / name).write_bytes(content[:5000])
     before = contents(place.here)
-    done = place.train(*arguments)
+    done = train(place, *arguments)
     assert done.returncode == 2
     assert done.stderr.startswith("train.py: ") and done.stderr.endswith("\n") and done.stderr.count("\n") == 1
     assert message in done.stderr
@@ -315,7 +290,7 @@ def test_a_model_and_data_that_do_not_fit_are_refused_before_any_data_is_sought(
 
 
 def test_a_value_of_the_wrong_type_is_refused(place):
-    done = place.train("--epochs=many")
+    done = train(place, "--epochs=many")
     assert done.returncode == 2
     assert "--epochs" in done.stderr + done.stdout and "Traceback" not in done.stderr
     assert list(place.here.iterdir()) == []

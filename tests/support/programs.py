@@ -1,0 +1,31 @@
+"""The programs, run as a user runs them: by path, from another folder."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Place(NamedTuple):
+    """A folder to run in, with the data beside."""
+
+    here: Path
+    data: Path
+
+    def program(self, name, *arguments, python=()):
+        """Run experiments/NAME here; the user's own settings and folders are out of its sight."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("SSM_", "TFDS_", "XLA_"))}
+        outside = {"HOME": str(self.here.parent), "SSM_CACHE_DIR": str(self.here.parent), "SSM_OFFLINE": "1"}
+        return subprocess.run(
+            [sys.executable, *python, str(ROOT / "experiments" / name), *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            cwd=self.here,
+            env=kept | outside | {"PYTHONPATH": str(ROOT), "COLUMNS": "100"},
+            timeout=300,
+            check=False,
+        )
