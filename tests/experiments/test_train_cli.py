@@ -14,6 +14,7 @@ import pytest
 from ssm.runs.folder import read_summary
 from ssm.runs.history import read_history
 from ssm.runs.mask_file import load_masks
+from ssm.runs.names import config_hash
 from tests.support.programs import ROOT, Place
 
 TRAIN, TEST = 320, 100
