@@ -268,7 +268,7 @@ def train_groups(
 
         for number, (part, begin) in enumerate(groups, 1):
             if begin is not None:
-                options.log(f"resuming {counted(len(part), "seed")} after epoch {begin.epoch}")
+                options.log(f"resuming {counted(len(part), 'seed')} after epoch {begin.epoch}")
             saved = begin.epoch if begin else None
             keep = keeper(store, identity, options.saving, interrupts, journal, options.log, saved)
             outcomes = train_members(
