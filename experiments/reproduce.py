@@ -105,7 +105,7 @@ def report(then: FinishedRun, now: FinishedRun, seed: int) -> list[str]:
             f"different: the seed was excluded this time, in epoch {excluded[0]['epoch']}: {excluded[0]['reason']}"
         ]
     else:
-        lines = outcome(compare(then, now, seed), baseline=then.setting("method") == "baseline")
+        lines = outcome(compare(then, now, seed), baseline=not then.is_masked)
     recorded = environment_of(then, seed)
     if not recorded:
         return [*lines, "program and machine: not recorded then"]

@@ -42,11 +42,7 @@ def main(options: Options) -> None:
     if options.seeds is not None and options.seeds < 1:
         raise UserError(f"--seeds={options.seeds}: give 1 or more")
     print("| " + " | ".join(HEAD) + " |\n|" + "---|" * len(HEAD))
-    without = [
-        f"{run.name}: no masks in its folder"
-        for run in found
-        if not run.has_masks and run.setting("method") != "baseline"
-    ]
+    without = [f"{run.name}: no masks in its folder" for run in found if not run.has_masks and run.is_masked]
     for run in masked:
         try:
             print("| " + " | ".join(_row(run, run.mask_seeds[: options.seeds])) + " |", flush=True)

@@ -28,7 +28,7 @@ def from_run(run: FinishedRun, seed: int) -> Artifact:
     Raises:
         UserError: for a baseline, a seed that the run does not have, or a folder that lacks files.
     """
-    if run.setting("method") == "baseline":
+    if not run.is_masked:
         raise UserError(f"{run.folder} is a baseline: it has no mask, and a run keeps no trained weights")
     if seed not in run.seeds:
         raise UserError(f"{run.folder} has no finished seed {seed}; it has {spans(run.seeds) or 'none'}")

@@ -40,9 +40,14 @@ class FinishedRun:
         return sorted(int(seed) for seed in self.summary["test_accuracy"]["values"])
 
     @property
+    def is_masked(self) -> bool:
+        """Whether the run's learner has masks; a baseline trains all its weights."""
+        return self.setting("method") != "baseline"
+
+    @property
     def mask_seeds(self) -> list[int]:
-        """Those of `seeds` whose masks are in the folder; none of a baseline, whose masks are all ones and no masks."""
-        if self.setting("method") == "baseline":
+        """Those of `seeds` whose masks are in the folder; none of a baseline."""
+        if not self.is_masked:
             return []
         return [seed for seed in self.seeds if mask_path(self.folder, seed).exists()]
 
@@ -77,7 +82,7 @@ class FinishedRun:
         Raises:
             UserError: where the folder keeps none, or not those of a seed that was asked for, or a file is damaged.
         """
-        if self.setting("method") == "baseline":
+        if not self.is_masked:
             raise UserError(f"{self.folder} is a baseline: it has no masks")
         kept = self.mask_seeds
         if not kept:

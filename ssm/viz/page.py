@@ -50,7 +50,7 @@ def render(run: FinishedRun, *, result: Table | None = None, artifact: int | Non
 
 
 def _no_masks(run: FinishedRun) -> str:
-    if run.setting("method") == "baseline":
+    if not run.is_masked:
         return "A baseline has no masks: all its weights are trained and kept."
     if not run.has_masks:
         return (

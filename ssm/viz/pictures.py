@@ -39,7 +39,7 @@ def curve_pictures(run: FinishedRun) -> list[Picture]:
         ("test_accuracy", "Test accuracy", "test accuracy (%)", 100),
         ("train_loss", "Training loss", "cross-entropy (nats)", 1),
     ]
-    if run.setting("method") != "baseline":
+    if run.is_masked:
         shown.insert(1, ("remaining_weights", "Remaining weights", "remaining weights (%, log scale)", 100))
         shown.append(("flips", "Changes of the mask", "elements changed (% per epoch)", 100))
     panels = []
