@@ -21,7 +21,7 @@ from ssm.optim import exponential, sgdw
 from ssm.plateau import PlateauRule
 from ssm.runs.folder import Run, read_summary
 from ssm.runs.history import Row, read_history
-from ssm.runs.job import Job
+from ssm.runs.job import Job, program_hash
 from ssm.runs.names import member_key
 from ssm.runs.progress import reporter
 from ssm.runs.reader import read_finished
@@ -329,21 +329,3 @@ def _fingerprint(tree: Any) -> str:
         array = np.ascontiguousarray(leaf)
         digest.update(f"{array.dtype} {array.shape}".encode() + array.tobytes())
     return digest.hexdigest()
-
-
-def program_hash(task: Task, data: Any) -> str:
-    """Return 16 hex digits that tell a task's computation from another's under one version of JAX.
-
-    They are those of one epoch's start and step as JAX traces them: net, learner, loss and optimiser, constants
-    included, whatever they are called.
-    """
-    from ssm.training.epoch import Begin, EpochInputs, make_program
-
-    program = make_program(task, loop="map", devices=jax.local_devices()[:1])
-    begin = Begin(np.zeros(1, np.uint32), {})
-    state = jax.eval_shape(program.start, begin)
-    steps = steps_per_epoch(count_samples(data), task.batch_size) * task.passes
-    given = EpochInputs(begin.seed, np.zeros((1, steps), np.float32), np.zeros((1, steps), np.float32), np.ones(1, bool))
-    text = str(jax.make_jaxpr(program.start)(begin))
-    text += str(jax.make_jaxpr(program.epoch)(state, given, np.uint32(0), None, data, data))
-    return hashlib.sha256(re.sub(r"0x[0-9a-f]+", "", text).encode()).hexdigest()[:16]

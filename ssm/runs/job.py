@@ -1,10 +1,15 @@
 """What a run trains: a task and its data, and how the run is named and described."""
 
+import hashlib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
+
+import jax
+import numpy as np
 
 from ssm.data import Dataset
 from ssm.ops.convolution import Form
@@ -13,6 +18,8 @@ from ssm.recipes.config import Config
 from ssm.recipes.presets import OWN, kind
 from ssm.runs.estimate import Memory, count_masked, memory_needed
 from ssm.runs.names import member_key, run_folder
+from ssm.training.batches import count_samples, steps_per_epoch
+from ssm.training.epoch import Begin, EpochInputs, make_program
 from ssm.training.loop import Member
 from ssm.training.task import Task
 
@@ -61,21 +68,41 @@ def recipe_job(config: Config, dataset: Dataset, form: Form = "auto") -> Job:
     def member(seed: int) -> Member:
         return build.member(config, seed, key=member_key(settings, seed))
 
+    about: dict[str, Any] = {
+        "precision": config.precision,
+        "convolutions": form,
+        "data": dataset.fingerprint(),
+        "image_shape": shape,
+        "class_names": dataset.class_names,
+    }
+    own = kind(config.model) == OWN
+    if own or config.learner:  # a name does not say what the user's code computes
+        about["program"] = program_hash(make_task(), build.parts(config, dataset)[0])
     return Job(
         settings=settings,
         folder=lambda out: run_folder(out, settings),
         source=dataset.source,
-        about={
-            "precision": config.precision,
-            "convolutions": form,
-            "data": dataset.fingerprint(),
-            "image_shape": shape,
-            "class_names": dataset.class_names,
-        },
+        about=about,
         make_task=make_task,
         make_data=partial(build.parts, config, dataset),
         member=member,
         # The factors of the estimate were fitted to the built-in nets.
-        memory=None if kind(config.model) == OWN else lambda **where: memory_needed(make_task(), data_bytes, **where),
+        memory=None if own else lambda **where: memory_needed(make_task(), data_bytes, **where),
         advice=build.smaller_scale(config),
     )
+
+
+def program_hash(task: Task, data: Any) -> str:
+    """Return 16 hex digits that tell a task's computation from another's under one version of JAX.
+
+    They are those of one epoch's start and step as JAX traces them: net, learner, loss and optimiser, constants
+    included, whatever they are called.
+    """
+    program = make_program(task, loop="map", devices=jax.local_devices()[:1])
+    begin = Begin(np.zeros(1, np.uint32), {name: np.ones(1, np.float32) for name in task.numbers})
+    state = jax.eval_shape(program.start, begin)
+    steps = steps_per_epoch(count_samples(data), task.batch_size) * task.passes
+    given = EpochInputs(begin.seed, np.zeros((1, steps), np.float32), np.zeros((1, steps), np.float32), np.ones(1, bool))
+    text = str(jax.make_jaxpr(program.start)(begin))
+    text += str(jax.make_jaxpr(program.epoch)(state, given, np.uint32(0), None, data, data))
+    return hashlib.sha256(re.sub(r"0x[0-9a-f]+", "", text).encode()).hexdigest()[:16]
