@@ -36,7 +36,7 @@ results: $(INSTALLED_DEV)  ## make docs/results anew from the runs in experiment
 	$(BIN)/python experiments/figures.py experiments/results --out docs/results $(ARGS) > docs/results/figures.txt
 	rm docs/results/*.svg
 	sed -i.old '/svg:/d' docs/results/figures.txt && rm docs/results/figures.txt.old
-	$(BIN)/python -m cogapp -r -P -I experiments README.md docs/masks.md docs/artefacts.md docs/results/README.md
+	$(BIN)/python -m cogapp -r -P -I experiments $$(grep -rl --include='*.md' '\[\[\[cog' README.md docs)
 
 test: $(INSTALLED_DEV)  ## run the tests (options of pytest in ARGS)
 	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=8 --dist=worksteal $(ARGS)

@@ -1,24 +1,72 @@
 """Output of programs and result files for the documents, between their cog markers (`make results`)."""
 
+import ast
+import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+SIZES = ("fcn signed elus default mnist", "conv2 signed elus default cifar10", "conv4 signed elus default cifar10")
 
 
 def table(name: str) -> None:
     """Print one of the tables of the runs in experiments/results, without its title."""
-    command = [sys.executable, str(ROOT / "experiments" / "table.py"), "experiments/results", f"--tables={name}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
-    _, _, body = done.stdout.partition("\n")
-    print(body.strip())
+    print(_table(name))
 
 
 def result(name: str) -> None:
     """Print a file of docs/results or experiments/results."""
-    found = [ROOT / folder / "results" / name for folder in ("docs", "experiments")]
-    print(next(path for path in found if path.exists()).read_text(encoding="utf-8").strip())
+    print(_read(name))
+
+
+def text(name: str) -> None:
+    """Print a file of docs/results or experiments/results as it is, between fences."""
+    print(f"```text\n{_read(name)}\n```")
+
+
+def results() -> None:
+    """Print the rows of the FCN that were trained to the end: means alone, beside the paper's."""
+    head, *rows = _rows(_table("fcn"))
+    place = {name: head.index(name) for name in ("model", "method", "init", "preset", "epochs", "runs")}
+    accuracy, remaining = head.index("accuracy %"), head.index("remaining %")
+    lines = []
+    for row in rows:
+        if not row[place["runs"]].isdecimal() or not row[place["epochs"]].isdecimal():
+            continue  # not run, or "12 of 100" epochs
+        method = ", ".join(row[place[name]] for name in ("method", "init", "preset"))
+        means = [row[column].split(" ")[0] for column in (accuracy, accuracy + 1, remaining, remaining + 1)]
+        lines.append([row[place["model"]], method, *means, row[place["runs"]]])
+    _print(["model", "method, init, preset", "accuracy %", "paper", "remaining %", "paper", "seeds"], lines)
+
+
+def sizes() -> None:
+    """Print how large the nets of `SIZES` are as float32 and as a file: means over the seeds."""
+    head, *rows = _rows(_read("sizes.md"))
+    columns = [head.index(name) for name in ("remaining %", "dense", "file", "dense / file", "seeds")]
+    chosen = [next(row for row in rows if row[head.index("run")] == name) for name in SIZES]
+    lines = [[row[head.index("run")].split()[0], *(row[column] for column in columns)] for row in chosen]
+    _print(["net", "remaining %", "dense, bytes", "file, bytes", "times smaller", "seeds"], lines)
+
+
+def speed(*variants: str) -> None:
+    """Print the median seconds per epoch and seed of these variants in experiments/results/speed-cpu.txt."""
+    found = re.findall(r"^(.+?) +minimum .*? median (\S+) .*\((\d+) seeds\)$", _read("speed-cpu.txt"), re.MULTILINE)
+    medians = {name: [name, median, seeds] for name, median, seeds in found}
+    _print(["variant", "s per epoch and seed", "seeds"], [medians[name] for name in variants])
+
+
+def code(path: str, first: str, last: str) -> None:
+    """Print a Python file from the definition of `first` to that of `last`, between fences."""
+    source = (ROOT / path).read_text(encoding="utf-8")
+    places = {}
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            begin = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+            places[node.name] = begin, node.end_lineno
+    lines = source.splitlines()[places[first][0] - 1 : places[last][1]]
+    print("\n".join(["```python", *lines, "```"]))
 
 
 def figures() -> None:
@@ -36,3 +84,25 @@ def figures() -> None:
         if ": not drawn: " in line:
             name, _, why = line.partition(": not drawn: ")
             print(f"- `{name}` {why}")
+
+
+def _table(name: str) -> str:
+    command = [sys.executable, str(ROOT / "experiments" / "table.py"), "experiments/results", f"--tables={name}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    return done.stdout.partition("\n")[2].strip()
+
+
+def _read(name: str) -> str:
+    found = [ROOT / folder / "results" / name for folder in ("docs", "experiments")]
+    return next(path for path in found if path.exists()).read_text(encoding="utf-8").strip()
+
+
+def _rows(markdown: str) -> list[list[str]]:
+    """Return the cells of a Markdown table, its head first."""
+    lines = [line for line in markdown.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in [lines[0], *lines[2:]]]
+
+
+def _print(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    for row in (head, ["---"] * len(head), *rows):
+        print("| " + " | ".join(row) + " |")
