@@ -2,6 +2,7 @@
 
 import math
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,20 +21,20 @@ LOGITS = jnp.asarray([[1.0, 1.0], [math.log(3), 0.0], [0.0, 20.0], [20.0, 0.0]])
 LABELS = jnp.zeros(4, jnp.int32)
 
 
-def test_cross_entropy_by_hand():
-    losses = cross_entropy(LOGITS, LABELS)
+def test_cross_entropy_by_hand(compiled):
+    losses = compiled(cross_entropy)(LOGITS, LABELS)
     np.testing.assert_allclose(losses[:3], [math.log(2), math.log(4 / 3), 20.0], rtol=1e-6)
     assert 0 <= losses[3] < 1e-7
 
 
-def test_clipped_by_hand():
+def test_clipped_by_hand(compiled):
     expected = [math.log(2), math.log(4 / 3), -math.log(1e-7), 1e-7]
-    np.testing.assert_allclose(clipped_cross_entropy(LOGITS, LABELS), expected, rtol=1e-6)
+    np.testing.assert_allclose(compiled(clipped_cross_entropy)(LOGITS, LABELS), expected, rtol=1e-6)
 
 
-def test_gradient_is_softmax_minus_one_hot_and_zero_for_dead_samples():
+def test_gradient_is_softmax_minus_one_hot_and_zero_for_dead_samples(compiled):
     def gradient(loss):
-        return jax.grad(lambda logits: loss(logits, LABELS).sum())(LOGITS)
+        return compiled(jax.grad(lambda logits: loss(logits, LABELS).sum()))(LOGITS)
 
     whole = jax.nn.softmax(LOGITS) - jax.nn.one_hot(LABELS, 2)
     np.testing.assert_allclose(gradient(cross_entropy), whole, atol=1e-6)
@@ -67,15 +68,16 @@ def test_cross_entropy_equals_optax():
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16, jnp.float16])
 def test_shape_and_dtype(loss, dtype):
     losses = jax.jit(loss)(LOGITS.astype(dtype), LABELS)
-    assert losses.shape == (4,) and losses.dtype == dtype
+    chex.assert_shape(losses, (4,))
+    chex.assert_type(losses, dtype)
     np.testing.assert_allclose(np.asarray(losses, np.float32), loss(LOGITS, LABELS), rtol=0.02, atol=2e-3)
 
 
 @pytest.mark.parametrize("loss", BOTH)
-def test_huge_logits_stay_finite_and_nan_stays_nan(loss):
+def test_huge_logits_stay_finite_and_nan_stays_nan(loss, compiled):
     huge = jnp.asarray([[3e38, -3e38], [-1e5, 1e5]])
-    assert not jnp.isnan(loss(huge, LABELS[:2])).any()
-    assert jnp.isnan(loss(jnp.asarray([[jnp.nan, 0.0]]), LABELS[:1])).all()
+    assert not jnp.isnan(compiled(loss)(huge, LABELS[:2])).any()
+    assert jnp.isnan(compiled(loss)(jnp.asarray([[jnp.nan, 0.0]]), LABELS[:1])).all()
 
 
 @pytest.mark.parametrize("case", golden_cases.CASES, ids=["masked", "baseline"])

@@ -1,3 +1,4 @@
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -42,12 +43,11 @@ def test_coupled_equals_optax_sgd_with_decayed_gradient():
 
 
 def test_new_rates_do_not_recompile():
-    traces = 0
+    chex.clear_trace_counter()
 
     @jax.jit
+    @chex.assert_max_traces(n=1)
     def step(params, state, learning_rate, weight_decay):
-        nonlocal traces
-        traces += 1
         updates, state = sgdw(learning_rate, weight_decay).update(params, state, params)
         return optax.apply_updates(params, updates), state
 
@@ -55,7 +55,6 @@ def test_new_rates_do_not_recompile():
     state = sgdw(0.0, 0.0).init(params)
     for rate in (0.1, 0.2, 0.3):
         params, state = step(params, state, rate, rate / 10)
-    assert traces == 1
 
 
 def test_schedule_values():

@@ -1,3 +1,4 @@
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,22 +13,22 @@ SCORES = [-0.02, -0.01, -0.0099, -0.0, 0.0, 0.0099, 0.01, 0.02]
 DTYPES = [jnp.float32, jnp.bfloat16, jnp.float16]
 
 
-def test_literal_scores_give_literal_masks():
-    np.testing.assert_array_equal(ternarize(jnp.array(SCORES), -0.01, 0.01), [-1, -1, 0, 0, 0, 0, 1, 1])
-    np.testing.assert_array_equal(binarize(jnp.array(SCORES), 0.01), [0, 0, 0, 0, 0, 0, 0, 1])
+def test_literal_scores_give_literal_masks(compiled):
+    np.testing.assert_array_equal(compiled(ternarize)(jnp.array(SCORES), -0.01, 0.01), [-1, -1, 0, 0, 0, 0, 1, 1])
+    np.testing.assert_array_equal(compiled(binarize)(jnp.array(SCORES), 0.01), [0, 0, 0, 0, 0, 0, 0, 1])
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_dtype_and_shape_are_kept(dtype):
     scores = jnp.zeros((2, 0, 3), dtype)
     for mask in (ternarize(scores, -0.01, 0.01), binarize(scores, 0.01)):
-        assert mask.dtype == dtype and mask.shape == scores.shape
+        chex.assert_trees_all_equal_shapes_and_dtypes(mask, scores)
 
 
-def test_infinite_scores_are_signs_and_nan_stays_nan():
+def test_infinite_scores_are_signs_and_nan_stays_nan(compiled):
     scores = jnp.array([-jnp.inf, jnp.inf, jnp.nan])
-    np.testing.assert_array_equal(ternarize(scores, -0.01, 0.01), [-1, 1, np.nan])
-    np.testing.assert_array_equal(binarize(scores, 0.01), [0, 1, np.nan])
+    np.testing.assert_array_equal(compiled(ternarize)(scores, -0.01, 0.01), [-1, 1, np.nan])
+    np.testing.assert_array_equal(compiled(binarize)(scores, 0.01), [0, 1, np.nan])
 
 
 def test_equal_thresholds_give_plus_one():
@@ -37,31 +38,29 @@ def test_equal_thresholds_give_plus_one():
 def test_thresholds_broadcast_and_are_traced():
     scores = jnp.array([[0.5, -0.5], [0.5, -0.5]])
     upper = jnp.array([[0.4], [0.6]])
-    count = 0
+    chex.clear_trace_counter()
 
     @jax.jit
+    @chex.assert_max_traces(n=1)
     def mask(scores, upper):
-        nonlocal count
-        count += 1
         return ternarize(scores, -upper, upper)
 
     np.testing.assert_array_equal(mask(scores, upper), [[1, -1], [0, 0]])
     np.testing.assert_array_equal(mask(scores, upper[::-1]), [[0, 0], [1, -1]])
-    assert count == 1
     np.testing.assert_array_equal(
         jax.vmap(ternarize, (None, 0, 0))(jnp.array([0.5]), -upper[:, 0], upper[:, 0]), [[1], [0]]
     )
 
 
-def test_gradient_is_the_identity_to_scores_and_zero_to_thresholds():
+def test_gradient_is_the_identity_to_scores_and_zero_to_thresholds(compiled):
     weights = jnp.arange(8.0) + 1
     scores = jnp.array(SCORES)
-    to_scores, to_lower, to_upper = jax.grad(
-        lambda s, low, up: jnp.sum(weights * ternarize(s, low, up)), argnums=(0, 1, 2)
-    )(scores, -0.01, 0.01)
+    gradient = jax.grad(lambda s, low, up: jnp.sum(weights * ternarize(s, low, up)), argnums=(0, 1, 2))
+    to_scores, to_lower, to_upper = compiled(gradient)(scores, -0.01, 0.01)
     np.testing.assert_array_equal(to_scores, weights)
     assert to_lower == 0 and to_upper == 0
-    to_scores, to_upper = jax.grad(lambda s, up: jnp.sum(weights * binarize(s, up)), argnums=(0, 1))(scores, 0.01)
+    gradient = jax.grad(lambda s, up: jnp.sum(weights * binarize(s, up)), argnums=(0, 1))
+    to_scores, to_upper = compiled(gradient)(scores, 0.01)
     np.testing.assert_array_equal(to_scores, weights)
     assert to_upper == 0
 

@@ -1,5 +1,6 @@
 """Threshold rules: literal values, the density they promise, traced parameters, and what the errors say."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -49,15 +50,16 @@ def literal(pair):
         (quantile(1.0, one_sided=True), [-np.inf, -np.inf]),
     ],
 )
-def test_literal_thresholds(rule, expected):
-    np.testing.assert_allclose(literal(rule(SCORES)), expected, rtol=1e-6)
+def test_literal_thresholds(rule, expected, compiled):
+    np.testing.assert_allclose(literal(compiled(rule)(SCORES)), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("rule", [absolute(), fraction_of_max(0.3), quantile(0.3), quantile(0.3, one_sided=True)])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_scalars_of_the_scores_dtype(rule, dtype):
-    for threshold in rule(SCORES.astype(dtype)):
-        assert threshold.shape == () and threshold.dtype == dtype
+    pair = rule(SCORES.astype(dtype))
+    chex.assert_shape(pair, ())
+    chex.assert_type(pair, dtype)
 
 
 @fast
@@ -115,16 +117,15 @@ def test_traced_parameters_equal_concrete_ones(rule, dtype):
 
 
 def test_new_values_do_not_compile_again():
-    traces = []
+    chex.clear_trace_counter()
 
     @jax.jit
+    @chex.assert_max_traces(n=1)
     def thresholds(density):
-        traces.append(density)
         return quantile(density)(SCORES)
 
     for density in (0.1, 0.2, 0.9):
         thresholds(density)
-    assert len(traces) == 1
 
 
 def test_vmap_over_seeds():

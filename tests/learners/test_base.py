@@ -14,7 +14,7 @@ from ssm.errors import UserError
 from ssm.learners import Learner, layerwise
 from ssm.runs import checkpoint
 from ssm.supermask import Supermask
-from ssm.training.batches import plain_batch, seed_key, step_key
+from ssm.training.batches import seed_key, step_key
 from ssm.training.epoch import EpochInputs
 from ssm.training.loop import train_members
 from ssm.training.step import Params, State, StepInputs, training_step
@@ -459,9 +459,3 @@ def test_what_is_no_learner_is_one_message(wrong):
         masked(wrong).init(jax.random.key(0), TRAIN[0])
     with pytest.raises(UserError, match="learner must be made by a factory"):
         trainer_of(masked(wrong))
-
-
-def test_data_are_gathered_as_they_are():
-    inputs, labels = plain_batch(tuple(map(jnp.asarray, TRAIN)), jnp.array([4, 2]), None)
-    np.testing.assert_array_equal(inputs, TRAIN[0][[4, 2]])
-    np.testing.assert_array_equal(labels, TRAIN[1][[4, 2]])

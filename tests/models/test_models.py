@@ -1,6 +1,7 @@
 import math
 from functools import partial
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -164,7 +165,7 @@ def test_batch_statistics_leave_padding_out(kind):
     expected, alone = train(variables, IMAGES)
     found, changed = train(variables, padded, valid=valid)
     np.testing.assert_allclose(found[:6], expected, rtol=1e-4, atol=1e-4)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), changed, alone)
+    chex.assert_trees_all_close(changed, alone, rtol=1e-4, atol=1e-6)
     wrong, _ = train(variables, padded)
     assert not np.allclose(wrong[:6], expected, atol=1e-2)
 

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -232,9 +233,9 @@ def test_whole_numbers_are_convolved_exactly(batch, height, width, channels, for
         found = both(partial(same_size, form=form, epilogue=EPILOGUES[epilogue]))
     expected = both(partial(xlas, epilogue=EPILOGUES[epilogue]))
     if epilogue == "identity":
-        jax.tree.map(np.testing.assert_array_equal, found, expected)
+        chex.assert_trees_all_equal(found, expected)
     else:
-        jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-4), found, expected)
+        chex.assert_trees_all_close(found, expected, rtol=1e-5, atol=1e-4)
 
 
 # Products of bfloat16

@@ -6,7 +6,7 @@ from ssm.initializers import ELUS_CONV
 from ssm.ops.matmul import round_to_bfloat16
 from ssm.recipes import build
 from ssm.recipes.config import resolve
-from ssm.training.batches import seed_key, steps_per_epoch
+from ssm.training.batches import seed_key
 
 
 def config(model="fcn", method="signed", **overrides):
@@ -66,10 +66,6 @@ def test_bfloat16_rounds_frozen_constants_once():
     _, exact = variables()
     for path, state in exact["frozen"]["layers"].items():  # otherwise they are not
         assert not np.array_equal(round_to_bfloat16(state.kernel), state.kernel), path
-
-
-def test_the_last_batch_counts():
-    assert [steps_per_epoch(*sizes) for sizes in ((60_000, 128), (256, 128), (1, 8))] == [469, 2, 1]
 
 
 @pytest.mark.parametrize(
