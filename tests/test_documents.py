@@ -172,6 +172,7 @@ def test_import_ssm_alone_does_not_import_jax():
         ("sequence", ["--epochs=1", "--seeds=1"], r"remaining weights \d\d\.\d\d%"),
         pytest.param("vision_transformer", ["--epochs=1"], r"14 masked layers, 2 seeds", marks=pytest.mark.slow),
     ],
+    ids=["edge_popup", "sequence", "vision_transformer"],
 )
 def test_examples_run(program, options, said):
     done = run(f"experiments/examples/{program}.py", *options)
