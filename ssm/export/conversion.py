@@ -12,6 +12,7 @@ from ssm.export.contents import Layer, digest
 from ssm.export.flax_module import initial_frozen
 from ssm.files import plain
 from ssm.models.graph import NETS, architecture, value_shapes
+from ssm.recipes.presets import named_settings
 from ssm.runs.images import image_facts
 from ssm.runs.initial import config_of
 from ssm.runs.reader import FinishedRun, spans
@@ -66,7 +67,7 @@ def from_run(run: FinishedRun, seed: int) -> Artifact:
             "test_accuracy": run.summary["test_accuracy"]["values"][str(seed)],
             "remaining_weights": said,
         },
-        recipe={"config": plain(config.as_dict()), "seed": seed, "hashes": hashes} if hashes else None,
+        recipe={"config": plain(named_settings(config.as_dict())), "seed": seed, "hashes": hashes} if hashes else None,
     )
 
 

@@ -16,6 +16,7 @@ from ssm.models.graph import Architecture
 from ssm.ops.matmul import PRECISION
 from ssm.recipes import build
 from ssm.recipes.config import Config
+from ssm.recipes.presets import NEUTRAL, OWN, kind
 from ssm.training.batches import seed_key
 from ssm.training.epoch import initial_variables, layer_name
 from ssm.trees import unflatten
@@ -86,9 +87,11 @@ def frozen_kernels(recipe: Mapping[str, Any], net: Architecture) -> dict[str, np
         UserError: if this machine draws others.
     """
     try:
-        config = Config(**recipe["config"])
+        config = Config(**{**NEUTRAL, **recipe["config"]})
     except (TypeError, ValueError, AttributeError, UserError) as error:
         raise UserError(f"its recipe of frozen weights is damaged: {error}") from error
+    if config.learner or kind(config.model) == OWN:  # a file must not have modules imported
+        raise UserError("its recipe of frozen weights is damaged: it names code")
     found = initial_frozen(config, recipe["seed"], net.inputs, net.classes)
     for name, wanted in recipe["hashes"].items():
         if digest(found[name]) != wanted:

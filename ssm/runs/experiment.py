@@ -117,7 +117,8 @@ def train(
             `PlateauRule` on the training loss, for each seed by itself.  Default: 0.96 every 10 epochs.
         loss: (outputs, y) -> one value for each sample.
         metrics: by name, as `loss`.  Default: accuracy of logits and integer labels.
-        batch: (data, index [batch], key) -> (x, y), in place of gathering; key is None in evaluation.
+        batch: (data, index [batch], key) -> (x, y), in place of gathering; key is None in evaluation.  `data` is the pair
+            (x, y), or for images `ssm.training.batches.Images`.
         apply: runs the module (`ssm.training.task.apply_module`).
         passes: passes over the data in an epoch.
         order: one order of the samples for all epochs and seeds; by default each has its own.
@@ -139,6 +140,8 @@ def train(
             raise UserError(f"{name} must be a whole number above 0; got {value!r}.")
     samples = _check_data("data", data)
     _check_data("test", test)
+    if _is_images(data[0]) != _is_images(test[0]):
+        raise UserError("x of data and of test must both be images (uint8, three or four axes), or neither.")
     if batch_size > samples:
         raise UserError(f"batch_size={batch_size} is larger than the data: {samples} samples.")
     metrics = {"accuracy": accuracy} if metrics is None else dict(metrics)

@@ -113,6 +113,16 @@ def test_frozen_weights_that_differ_on_this_machine_are_an_error(tmp_path):
         Artifact(layers=made.layers, architecture=made.architecture, recipe=other).to_dense()
 
 
+def test_a_recipe_never_has_code_imported(tmp_path):
+    made = untrained(NETS["uniform"])
+    (tmp_path / "hostile.py").write_text("raise SystemExit('imported')")
+    for wrong in ({"method": "own", "learner": "hostile:learner"}, {"model": "hostile:Net"}):
+        recipe = {**made.recipe, "config": {**made.recipe["config"], **wrong}}
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(UserError, match="it names code"):
+            patch.chdir(tmp_path)
+            Artifact(layers=made.layers, architecture=made.architecture, recipe=recipe).to_dense()
+
+
 @pytest.mark.parametrize(
     "trained",
     [
