@@ -159,6 +159,8 @@ class Supermask(nn.Module):
                 key = jax.random.fold_in(kernel_key, index)
                 found[path] = _draw(self.kernel_init, matrices.get(path))(key, found[path].shape, found[path].dtype)
         kernels = {path: found.pop(path) for path in chosen}
+        # Draws want a DenseGeneral's fans; a rule of rows or columns must see one shape in all of its functions.
+        matrices = matrices if self.learner.elementwise else {}
         params, state = self.learner.init(learner_key, _as_matrices(kernels, matrices))
         _check(self.learner, kernels, params, state)
         trained = {} if self.others == "frozen" else found

@@ -43,7 +43,8 @@ class Learner(NamedTuple):
     All functions are pure, see all masked layers at once, and return mappings by layer.
 
     init: (key, kernels) -> (params, state).  `kernels` are the layers' weights as the module initialises them; a
-        kernel with several input or output axes (`nn.DenseGeneral`) comes as the matrix that it is.  `params` are
+        kernel with several input or output axes (`nn.DenseGeneral`) comes to an elementwise learner as the matrix that
+        it is, so that draws know its fans, and to any other in its own shape, as in all other functions.  `params` are
         trained, `state` is not: frozen kernels, thresholds, masks, and whatever else the method needs.  A layer's
         params and state are any pytrees.
     weights: (params, state, key) -> effective kernels, differentiable in `params`.  The key is the training step's, and

@@ -114,7 +114,8 @@ def test_frozen_weights_that_differ_on_this_machine_are_an_error(tmp_path):
 
 
 def test_a_recipe_never_has_code_imported(tmp_path):
-    made = untrained(NETS["uniform"])
+    own = NETS["uniform"]
+    made = from_run(as_run(tmp_path, own, *untrained(own, 3, (28, 28, 1), 4), 3, (28, 28, 1), 4), 3)
     (tmp_path / "hostile.py").write_text("raise SystemExit('imported')")
     for wrong in ({"method": "own", "learner": "hostile:learner"}, {"model": "hostile:Net"}):
         recipe = {**made.recipe, "config": {**made.recipe["config"], **wrong}}

@@ -459,3 +459,22 @@ def test_what_is_no_learner_is_one_message(wrong):
         masked(wrong).init(jax.random.key(0), TRAIN[0])
     with pytest.raises(UserError, match="learner must be made by a factory"):
         trainer_of(masked(wrong))
+
+
+def test_a_rule_of_columns_sees_one_shape_of_an_attention_kernel_in_all_its_functions():
+    shapes = {"init": set(), "weight": set(), "mask": set()}
+
+    def seen(name, array):
+        shapes[name].add(array.shape)
+        return array
+
+    rule = layerwise(
+        lambda key, kernel: (seen("init", kernel), ()),
+        lambda scores, state, key: seen("weight", scores),
+        lambda scores, state: jnp.ones_like(seen("mask", scores)),
+    )
+    net = Supermask(nn.MultiHeadDotProductAttention(num_heads=2, qkv_features=4), learner=rule)
+    x = jnp.ones((1, 3, 6))
+    variables = net.init(jax.random.key(0), x)
+    net.masks(variables)
+    assert shapes["init"] == shapes["weight"] == shapes["mask"] == {(6, 2, 2), (2, 2, 6)}
