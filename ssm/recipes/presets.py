@@ -113,7 +113,7 @@ _TEXT = (
 
 _PAPER = (
     *_TEXT,
-    _change("fcn", _EVERY, order="fixed"),  # row 22: what the printed figures need (docs/recipes.md)
+    _change("fcn", _EVERY, order="fixed"),  # row 22: nearer to the printed figures (docs/recipes.md)
 )
 
 _CODE = (

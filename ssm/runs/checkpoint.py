@@ -142,7 +142,8 @@ def newest(folder: Path, identity: str, log: Callable[[str], None]) -> list[Snap
         else:
             if refused:
                 raise UserError(
-                    f"{refused}, and there is none that fits: use what wrote it, or start over with --fresh"
+                    f"{refused}, and there is none that fits: use what wrote it, or remove {folder} to "
+                    "start these seeds over (--fresh removes the finished ones, too)"
                 )
     return found
 

@@ -38,11 +38,6 @@ def member_key(config: Mapping[str, Any], seed: int) -> str:
     return f"{config_hash(config)}/{seed}"
 
 
-def former_key(folder: Path, seed: int) -> str:
-    """Return the key that a seed has in checkpoints of the version that named the run's folder."""
-    return f"{folder.name.rpartition('-')[2]}/{seed}"
-
-
 def run_folder(root: str | os.PathLike[str], config: Mapping[str, Any]) -> Path:
     """Return the folder under `root` of a configuration's run, which need not be there.
 

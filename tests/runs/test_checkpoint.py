@@ -133,7 +133,7 @@ def test_another_version_is_not_read_nor_lost(tmp_path, logged):
     (found,) = newest(tmp_path, "data", logged.append)
     assert found.epoch == 1 and f"of version {checkpoint.VERSION + 1} of the format; this program reads version {checkpoint.VERSION}" in logged[0]
     next(one for one in tmp_path.iterdir() if one != path).unlink()
-    with pytest.raises(UserError, match="use what wrote it, or start over with --fresh"):
+    with pytest.raises(UserError, match="use what wrote it, or remove .* to start these seeds over"):
         newest(tmp_path, "data", logged.append)
     assert path.exists()
 

@@ -10,14 +10,12 @@ from ssm.errors import UserError
 from ssm.files import read_json, write_json
 from ssm.recipes.config import Config, resolve
 from ssm.recipes.presets import NEUTRAL, named_settings
-from ssm.runs import checkpoint
 from ssm.runs.folder import open_run
 from ssm.runs.initial import config_of
 from ssm.runs.names import config_hash, differences, member_key, run_folder, run_name
 from ssm.runs.reader import FinishedRun, find_finished, read_finished
-from ssm.runs.run import Conduct, run_seeds
 from ssm.runs.sweep import by_point, records
-from tests.runs.test_resume import Crash, config, content, crashing
+from tests.support.runs import Crash, content, crashing, run_config, same_content, short
 
 RESULTS = Path(__file__).resolve().parents[2] / "experiments" / "results"
 PUBLISHED = sorted(path.parent for path in RESULTS.glob("*/summary.json"))
@@ -36,14 +34,8 @@ SETTINGS = resolved()
 
 
 def older(folder):
-    """Give a run's folder the name of an earlier version, and its checkpoints' members their keys."""
-    new, name = folder.name, folder.name[:-10] + OLD
-    for path in folder.glob("checkpoints/*.ckpt"):
-        snapshot, identity = checkpoint.load(path)
-        path.unlink()
-        keys = {key: f"{OLD}/{key.partition('/')[2]}" for key in snapshot.members}
-        checkpoint.save(path.parent, snapshot.renamed(keys), identity)
-    return folder.rename(folder.with_name(name)), new
+    """Give a run's folder the name of an earlier version."""
+    return folder.rename(folder.with_name(folder.name[:-10] + OLD)), folder.name
 
 
 def test_hash_is_known_and_blind_to_the_order_of_keys():
@@ -120,14 +112,14 @@ def test_every_option_that_the_first_version_lacked_has_a_neutral_value():
 def test_an_option_that_is_added_renames_nothing_unless_it_is_used(tmp_path, monkeypatch):
     name = run_name(SETTINGS)
     old = open_run(tmp_path, config=SETTINGS, environment={})
-    assert run_name({**SETTINGS, "learner": ""}) != name
-    monkeypatch.setitem(NEUTRAL, "learner", "")
-    assert run_name({**SETTINGS, "learner": ""}) == name and member_key({**SETTINGS, "learner": ""}, 1)[:10] in name
-    assert run_name({**SETTINGS, "learner": "x"}) != name
-    assert differences(SETTINGS, {**SETTINGS, "learner": ""}) == []
-    assert differences(SETTINGS, {**SETTINGS, "learner": "x"}) == ["learner"]
-    assert open_run(tmp_path, config={**SETTINGS, "learner": ""}, environment={}).folder == old.folder
-    assert open_run(tmp_path, config={**SETTINGS, "learner": "x"}, environment={}).folder != old.folder
+    assert run_name({**SETTINGS, "shift": ""}) != name
+    monkeypatch.setitem(NEUTRAL, "shift", "")
+    assert run_name({**SETTINGS, "shift": ""}) == name and member_key({**SETTINGS, "shift": ""}, 1)[:10] in name
+    assert run_name({**SETTINGS, "shift": "x"}) != name
+    assert differences(SETTINGS, {**SETTINGS, "shift": ""}) == []
+    assert differences(SETTINGS, {**SETTINGS, "shift": "x"}) == ["shift"]
+    assert open_run(tmp_path, config={**SETTINGS, "shift": ""}, environment={}).folder == old.folder
+    assert open_run(tmp_path, config={**SETTINGS, "shift": "x"}, environment={}).folder != old.folder
 
 
 def test_the_whole_configuration_is_recorded(tmp_path):
@@ -137,17 +129,17 @@ def test_the_whole_configuration_is_recorded(tmp_path):
 
 def test_a_later_versions_option_is_passed_over_where_it_was_neutral(tmp_path, monkeypatch):
     with monkeypatch.context() as later:
-        later.setitem(NEUTRAL, "learner", "")
+        later.setitem(NEUTRAL, "shift", "")
         plain, special = (
-            open_run(tmp_path, config={**SETTINGS, "learner": learner}, environment={}).folder for learner in ("", "x")
+            open_run(tmp_path, config={**SETTINGS, "shift": shift}, environment={}).folder for shift in ("", "x")
         )
     assert open_run(tmp_path, config=SETTINGS, environment={}).folder == plain
     assert config_of(FinishedRun(plain, read_json(plain / "config.json"), {})).as_dict() == SETTINGS
-    with pytest.raises(UserError, match=r"config.json has options that this version does not know: learner; use the"):
+    with pytest.raises(UserError, match=r"config.json has options that this version does not know: shift; use the"):
         config_of(FinishedRun(special, read_json(special / "config.json"), {}))
     shutil.rmtree(plain)
     assert run_folder(tmp_path, SETTINGS) == plain != special
-    with pytest.raises(UserError, match=r"holds another configuration \(learner differ\)"):
+    with pytest.raises(UserError, match=r"holds another configuration \(shift differ\)"):
         open_run(tmp_path, config=SETTINGS, environment={}, folder=special)
 
 
@@ -192,23 +184,24 @@ def test_of_a_run_and_its_published_form_under_an_older_name_the_larger_is_read(
     assert run.name == "fcn-binary-elus-694d3e8cef"
 
 
-def test_an_older_folder_goes_on_from_its_checkpoint(digits, tmp_path):
-    whole = run_seeds(config(digits), digits, [0, 3], out=tmp_path / "whole")
+def test_an_older_folder_is_resumed(digits, tmp_path):
+    config = short(digits)
+    whole = run_config(config, digits, [0, 3], out=tmp_path / "whole")
     with pytest.raises(Crash):
-        run_seeds(config(digits), digits, [0, 3], out=tmp_path, conduct=crashing(2)())
-    folder, _ = older(tmp_path / whole.name)
-    told = []
-    run = run_seeds(config(digits), digits, [0, 3], out=tmp_path, conduct=Conduct(tell=told.append))
-    assert any(line.startswith("resuming 2 seeds after epoch") for line in told)
-    assert run.folder == folder and not (tmp_path / whole.name).exists()
+        run_config(config, digits, [0, 3], out=tmp_path, **crashing(2))
+    name = whole.folder.name
+    folder, _ = older(tmp_path / name)
+    logged = []
+    run = run_config(config, digits, [0, 3], out=tmp_path, log=logged.append)
+    assert any(line.startswith("resuming 2 seeds after epoch") for line in logged)
+    assert run.folder == folder and not (tmp_path / name).exists()
     assert run.finished_seeds() == [0, 3] and not list(folder.glob("checkpoints/*"))
-    for left, right in zip(content(whole), content(run), strict=True):
-        np.testing.assert_equal(left, right)
-    point = {"learning_rate": config(digits).learning_rate}
-    rows = records([point], [config(digits)], tmp_path, [0, 3, 9])
+    same_content(content(whole), content(run))
+    point = {"learning_rate": config.learning_rate}
+    rows = records([point], [config], tmp_path, [0, 3, 9])
     assert [(row["seed"], row["run"]) for row in rows] == [(0, folder.name), (3, folder.name)]
     assert by_point(rows, ["learning_rate"])[0]["run"] == folder.name
     write_json(folder / "summary.json", {})  # it would be read
-    run = run_seeds(config(digits), digits, [5], out=tmp_path, conduct=Conduct(fresh=True))
-    assert run.folder == folder and run.finished_seeds() == [5] and not (tmp_path / whole.name).exists()
-    assert json.loads((folder / "config.json").read_text()) == config(digits).as_dict()
+    run = run_config(config, digits, [5], out=tmp_path, fresh=True)
+    assert run.folder == folder and run.finished_seeds() == [5] and not (tmp_path / name).exists()
+    assert json.loads((folder / "config.json").read_text()) == config.as_dict()
