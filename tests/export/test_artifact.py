@@ -217,3 +217,14 @@ def test_norms_by_hand():
     norm = Artifact(layers={}, values=values, architecture=net).norms()["BatchNorm_0"]
     np.testing.assert_allclose(norm.factor, 1.5, rtol=1e-6)
     np.testing.assert_allclose(norm.offset, 1 - 0.75, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "setting", [{"model": "package.module:Net"}, {"method": "own", "learner": "package.module:rule"}]
+)
+def test_a_run_of_ones_own_net_or_learner_says_how_it_is_exported(tmp_path, setting):
+    own = NETS["fcn"]
+    run = as_run(tmp_path, own, *untrained(own, 3, (28, 28, 1), 4), 3, (28, 28, 1), 4)
+    run.config.update(setting)
+    with pytest.raises(UserError, match="a net or a learner of your own.*from_supermask"):
+        from_run(run, 3)
