@@ -226,5 +226,5 @@ def test_a_run_of_ones_own_net_or_learner_says_how_it_is_exported(tmp_path, sett
     own = NETS["fcn"]
     run = as_run(tmp_path, own, *untrained(own, 3, (28, 28, 1), 4), 3, (28, 28, 1), 4)
     run.config.update(setting)
-    with pytest.raises(UserError, match="a net or a learner of your own.*from_supermask"):
+    with pytest.raises(UserError, match=r"a net or a learner of your own.*from_supermask"):
         from_run(run, 3)
