@@ -35,7 +35,7 @@ def from_run(run: FinishedRun, seed: int) -> Artifact:
         raise UserError(f"{run.folder} has no finished seed {seed}; it has {spans(run.seeds) or 'none'}")
     if run.setting("model") not in NETS or run.setting("method") not in ("signed", "binary"):
         raise UserError(
-            f"{run.folder} is of a net or a learner of your own, of which a run does not keep all that a file needs: train "
+            f"{run.folder} is of a net or a learner of your own, of which a run keeps too little for a file: train "
             "it with ssm.train, and save what ssm.export.from_supermask makes of its variables"
         )
     masks = {layer: mask[0] for layer, mask in run.masks([seed]).items()}
