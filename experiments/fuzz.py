@@ -19,7 +19,8 @@ import numpy as np
 from ssm.errors import UserError
 from ssm.export import Artifact, Layer, load
 from ssm.export.container import HEAD, MOST_HEADER, pack_text, sign, unpack
-from ssm.export.serialization import from_bytes, to_bytes
+from ssm.export.loading import load_bytes
+from ssm.export.serialization import to_bytes
 from ssm.models.graph import Architecture, graph, kernel_shapes, value_shapes
 from ssm.runs.program import command, run_program
 
@@ -146,7 +147,7 @@ def main(options: Options) -> None:
         assert seconds <= MOST_SECONDS and memory <= MOST_MEMORY + 4 * len(data), f"{seconds} s, {memory:,} bytes"
         if artifact is not None:  # it must be one that could have been saved
             assert all(np.isin(layer.ternary, (-1, 0, 1)).all() for layer in artifact.layers.values()), "not ternary"
-            again = from_bytes(saved := to_bytes(artifact), most_weights=MOST_WEIGHTS)
+            again = load_bytes(saved := to_bytes(artifact), most_weights=MOST_WEIGHTS)
             assert to_bytes(again) == saved and again.about == artifact.about, "saved again, it is another"
         counts[f"{kind} {'refused' if artifact is None else 'loaded'}"] += 1
         slowest, largest = max(slowest, (seconds, kind)), max(largest, (memory, kind))

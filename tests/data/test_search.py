@@ -17,7 +17,9 @@ def tiny(helpers, monkeypatch):
 
 
 def test_unknown_name():
-    with pytest.raises(DataError, match=r"unknown data set 'mnits', expected one of mnist, .*, tfds:NAME or auto"):
+    with pytest.raises(
+        DataError, match=r"unknown data set 'mnits', expected one of mnist, .*, tfds:NAME, npz:FILE or auto"
+    ):
         load("mnits")
     with pytest.raises(DataError, match="unknown data set 'auto'"):
         load("auto", preferred="auto")

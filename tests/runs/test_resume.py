@@ -11,7 +11,7 @@ from ssm.errors import UserError
 from ssm.recipes import build
 from ssm.recipes.config import resolve
 from ssm.runs import checkpoint
-from ssm.runs.folder import member_key
+from ssm.runs.names import member_key
 from ssm.runs.run import resumed_groups
 from ssm.training.loop import train_members
 from ssm.training.snapshot import Snapshot, frozen_hashes, restored, stored_arrays
