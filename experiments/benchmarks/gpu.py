@@ -182,8 +182,7 @@ def epoch(options: Options, name: str) -> dict[str, Any]:
     steps = steps_per_epoch(len(images.train_labels), batch)
     factor = 1.0 if model == "fcn" else steps_per_epoch(50_000, batch) / steps  # to a whole epoch
     operations = 3 * steps * batch * forward_operations(job.task.net(job.task.numbers), job.task.example)
-    assert job.memory is not None
-    estimated = job.memory(devices=1, loop=loop)(seeds)
+    estimated = job.memory(devices=1, loop=loop)(seeds) if job.memory else 0.0
     taken = (jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use")  # a CPU doesn't say
     taken = taken or 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     figures = {"s per seed and epoch": found["minimum"] * factor, "slowest": found["maximum"] * factor}
@@ -198,9 +197,9 @@ def row(options: Options, name: str) -> dict[str, Any]:
 
     config, images = settings(options, "fcn", "float32")
     seeds, start = range(2 if options.tiny else SEEDS["fcn"]), time.perf_counter()
-    where = {"out": options.out / "runs", "options": RunOptions(loop="vmap")}
-    summary: Any = run_job(recipe_job(config, images), seeds, **where).summary()
+    run = run_job(recipe_job(config, images), seeds, out=options.out / "runs", options=RunOptions(loop="vmap"))
     seconds = time.perf_counter() - start
+    summary: Any = run.summary()
     figures = {name: summary[name]["mean"] for name in ("test_accuracy", "remaining_weights")}
     epochs = summary["seconds_per_epoch_and_seed"]["median"] * len(seeds) * config.epochs
     return {"seconds": seconds, "of them epochs": epochs, "images": images.source, **figures}
