@@ -66,6 +66,11 @@ class Learner(NamedTuple):
     has_masks: bool = True
 
 
+def may_be_transposed(learner: Learner) -> bool:
+    """Return whether a learner computes the same of transposed matrices; an update may draw by their shape."""
+    return learner.elementwise and learner.update is None
+
+
 def layerwise(
     init: Callable[[Array, Array], tuple[Any, Any]],
     weight: Callable[[Any, Any, Array | None], Array],

@@ -18,6 +18,7 @@ from ssm.data.standardize import restandardize
 from ssm.errors import UserError
 from ssm.initializers import Initializer
 from ssm.learners import Learner
+from ssm.learners.base import may_be_transposed
 from ssm.models import MODELS, RESNETS
 from ssm.models.graph import Architecture
 from ssm.ops import matmul
@@ -113,20 +114,20 @@ def build(
     `form` forces a form of the convolutions (`ssm.ops.convolution`): they differ in speed, and in rounding alone.
     `numbers` has the threshold's number, possibly traced, in place of the configuration's.
     """
-    if kind(config.model) == OWN:
-        return own_net(config, classes, numbers)
-    module = network(config, classes, precision=config.precision, form=form, kernel_init=kernel_init(config))
     rule = threshold(config)
     if numbers:
         rule = thresholds.with_parameter(rule, numbers["threshold"])
-    # Trained others: scales and offsets of batch normalisation, where the net has them.
-    return Supermask(module, learner=learner(config, rule, folded=folded), others="trained")
+    # Trained others: scales and offsets of batch normalisation, where the net has them, and all that a user's has.
+    masked = partial(Supermask, learner=learner(config, rule, folded=folded), others="trained")
+    init = kernel_init(config)
+    if kind(config.model) == OWN:
+        return masked(own_module(config, classes), kernel_init=init)
+    return masked(network(config, classes, precision=config.precision, form=form, kernel_init=init))
 
 
-def own_net(config: Config, classes: int, numbers: Numbers | None = None) -> Supermask:
-    """Return the user's own net, masked; its class or factory is given `classes` if it names it.
+def own_module(config: Config, classes: int) -> nn.Module:
+    """Return the user's own net; its class or factory is given `classes` if it names it.
 
-    Kernels are drawn by the configuration's initialiser, and all other parameters are trained.
     Raises UserError if the name is no Flax module.
     """
     factory = load_object(config.model, "model")
@@ -134,10 +135,7 @@ def own_net(config: Config, classes: int, numbers: Numbers | None = None) -> Sup
         factory = made_by(factory, "model", config.model, classes=classes)
     if not isinstance(factory, nn.Module):
         raise UserError(f"--model={config.model} must be a Flax module or make one; it is {type(factory).__name__}.")
-    rule = threshold(config)
-    if numbers:
-        rule = thresholds.with_parameter(rule, numbers["threshold"])
-    return Supermask(factory, learner=learner(config, rule), kernel_init=kernel_init(config), others="trained")
+    return factory
 
 
 def network(
@@ -186,7 +184,7 @@ def make_task(
         batch_size=config.batch_size,
         passes=config.passes,
         stops=bool(config.reductions),
-        transposed=net.learner.elementwise,
+        transposed=may_be_transposed(net.learner),
     )
 
 

@@ -17,6 +17,7 @@ from jax import Array
 from jaxtyping import Int8
 
 from ssm.errors import UserError
+from ssm.learners.base import may_be_transposed
 from ssm.optim import exponential, sgdw
 from ssm.plateau import PlateauRule
 from ssm.runs.folder import Run, read_summary
@@ -36,8 +37,8 @@ from ssm.training.batches import (
     steps_per_epoch,
 )
 from ssm.training.devices import seed_loop
-from ssm.training.epoch import initial_variables
-from ssm.training.loop import Member, Outcome, Row, make_trainer, train_members
+from ssm.training.epoch import initial_variables, other_collections
+from ssm.training.loop import Member, Outcome, make_trainer, train_members
 from ssm.training.task import Task, accuracy, apply_module, one_sample, rated
 
 Metric = Callable[[Any, Any], Array]
@@ -163,7 +164,7 @@ def train(
         passes=passes,
         stops=bool(rule and rule.reductions),
         # An optimiser of one's own may look at rows and columns.
-        transposed=net.learner.elementwise and net.learner.update is None and optimizer is sgdw,
+        transposed=may_be_transposed(net.learner) and optimizer is sgdw,
     )
     _check_outputs(task, on_device)
     options = options or RunOptions()
@@ -243,8 +244,8 @@ def _check_outputs(task: Task, data: Any) -> None:
         net = task.net({})
         variables = initial_variables(net, jax.random.key(0), task.example)
         inputs, targets = task.batch(data, jnp.zeros(2, jnp.int32), None)
-        rest = {name: tree["net"] for name, tree in variables.items() if name not in ("params", "frozen")}
-        outputs, _ = task.apply(net.module, {"params": net.weights(variables), **rest}, inputs, train=False)
+        plain = {"params": net.weights(variables), **other_collections(variables)}
+        outputs, _ = task.apply(net.module, plain, inputs, train=False)
         return {"loss": task.loss(outputs, targets)} | {
             name: metric(outputs, targets) for name, metric in task.metrics.items()
         }

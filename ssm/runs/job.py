@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,8 @@ def recipe_job(config: Config, dataset: Dataset, form: Form = "auto") -> Job:
     """Return the job of a configuration on its data set."""
     settings = config.as_dict()
     shape = dataset.train_images.shape[1:]
-    make_task = partial(build.task_of, config, dataset, form=form)
+    make_task = cache(partial(build.task_of, config, dataset, form=form))
+    make_data = partial(build.parts, config, dataset)
     data_bytes = dataset.train_images.nbytes + dataset.test_images.nbytes
 
     def member(seed: int) -> Member:
@@ -77,14 +78,15 @@ def recipe_job(config: Config, dataset: Dataset, form: Form = "auto") -> Job:
     }
     own = kind(config.model) == OWN
     if own or config.learner:  # a name does not say what the user's code computes
-        about["program"] = program_hash(make_task(), build.parts(config, dataset)[0])
+        make_data = cache(make_data)  # looked at now and trained on later
+        about["program"] = program_hash(make_task(), make_data()[0])
     return Job(
         settings=settings,
         folder=lambda out: run_folder(out, settings),
         source=dataset.source,
         about=about,
         make_task=make_task,
-        make_data=partial(build.parts, config, dataset),
+        make_data=make_data,
         member=member,
         # The factors of the estimate were fitted to the built-in nets.
         memory=None if own else lambda **where: memory_needed(make_task(), data_bytes, **where),

@@ -12,13 +12,15 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax
 import numpy as np
 
 from ssm.errors import UserError
 from ssm.runs.signals import Interrupted
+
+T = TypeVar("T")
 
 HEARTBEAT_SECONDS = 20  # a process that is silent for so long is considered dead, and the others end
 GRACE_SECONDS = 2.0
@@ -31,9 +33,9 @@ class Hosts(NamedTuple):
     number: int = 0
     count: int = 1
 
-    def share(self, seeds: Sequence[int]) -> list[int]:
-        """Return this process's part of the seeds."""
-        return list(seeds)[self.number :: self.count]
+    def share(self, members: Sequence[T]) -> list[T]:
+        """Return this process's part of what is to be trained."""
+        return list(members)[self.number :: self.count]
 
 
 def join(coordinator: str | None = None, processes: int | None = None, process: int | None = None) -> None:

@@ -118,6 +118,7 @@ def run_jobs(
     for job in jobs:
         job.check()  # before a folder is made
     runs = [_described(job, out, loop) for job in jobs]
+    sweep = folder is not None
     folder = folder or runs[0].folder
     pairs = [(place, seed) for place in range(len(jobs)) for seed in dict.fromkeys(seeds)]
     with ExitStack() as stack:
@@ -128,7 +129,7 @@ def run_jobs(
                 stack.enter_context(held(path))
             if options.fresh:
                 shutil.rmtree(folder / checkpoint.FOLDER, ignore_errors=True)
-            for left in folder.rglob(".*.tmp") if folder != runs[0].folder else ():
+            for left in folder.rglob(".*.tmp") if sweep else ():
                 left.unlink(missing_ok=True)
             lacking = [_opened(run, seeds, options) for run in runs]
             missing = [number for number, (place, seed) in enumerate(pairs) if seed in lacking[place]]
@@ -143,9 +144,9 @@ def run_jobs(
             return runs
         members = [
             replace(jobs[place].member(seed), run=runs[place].folder.name)
-            for place, seed in _share(options.hosts, missing)
+            for place, seed in options.hosts.share(missing)
         ]
-        group, devices = fitting_plan(jobs[0], max(len(members), 1), options, together=folder != runs[0].folder)
+        group, devices = fitting_plan(jobs[0], max(len(members), 1), options, together=sweep)
         trainer = ready(jobs[0], devices=devices, loop=loop)
         weights = count_masked(trainer.task.net(trainer.task.numbers), trainer.task.example)
         runs = [replace(run, weights=weights) for run in runs]
@@ -153,16 +154,12 @@ def run_jobs(
         with watched(GRACE) as interrupts:
             train_groups(trainer, members, by_name, folder, group, jobs[0], options, interrupts)
             _await_others(runs, jobs, missing, options.hosts, interrupts)
-            if interrupts.caught is not None and folder != runs[0].folder:
+            if interrupts.caught is not None and sweep:
                 # In the last epochs: the sweep's other programs must not start.
                 raise Interrupted(interrupts.caught, "stopped after a program whose points are finished")
         if options.hosts.number == 0:
             checkpoint.remove_finished(folder / checkpoint.FOLDER, finished_keys(runs))
     return runs
-
-
-def _share(hosts: Hosts, missing: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    return [missing[number] for number in hosts.share(range(len(missing)))]
 
 
 def _described(job: Job, out: Path, loop: SeedLoop) -> Run:
@@ -178,17 +175,17 @@ def _opened(run: Run, seeds: Sequence[int], options: RunOptions) -> list[int]:
     where = run.folder
     open_run(where.parent, config=run.config, environment=run.environment, source=run.source, folder=where)
     run.add_parts()
-    check_data(run, run.environment)
+    check_data(run)
     checkpoint.remove_finished(run.folder / checkpoint.FOLDER, finished_keys([run]))
     return run.missing_seeds(seeds)
 
 
-def check_data(run: Run, environment: Mapping[str, Any]) -> None:
+def check_data(run: Run) -> None:
     """Raise UserError if the run's seeds were trained on other data of the same name, or by another program of it.
 
     The program of a net of one's own is compared under one version of JAX, as its hash depends on it.
     """
-    path = run.folder / "environment.json"
+    path, environment = run.folder / "environment.json", run.environment
     for entry in read_json(path) if path.exists() else []:
         before = entry["environment"]
         if before.get("data", environment["data"]) != environment["data"]:
