@@ -8,8 +8,9 @@ import jax
 from flax.traverse_util import flatten_dict, unflatten_dict
 from jax import Array
 
+from ssm.paths import Path
+
 Tree = Mapping[str, Any]
-Path = tuple[str, ...]
 
 
 def flatten(tree: Tree) -> dict[Path, Array]:

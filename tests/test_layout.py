@@ -8,7 +8,20 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 LEVELS = (
-    {"errors", "files", "lazy", "trees", "ternary", "thresholds", "initializers", "losses", "optim", "plateau", "data"},
+    {
+        "errors",
+        "files",
+        "lazy",
+        "paths",
+        "trees",
+        "ternary",
+        "thresholds",
+        "initializers",
+        "losses",
+        "optim",
+        "plateau",
+        "data",
+    },
     {"learners", "ops"},
     {"supermask", "models"},
     {"training"},

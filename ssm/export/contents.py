@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float32, Int8
 
 from ssm.models.graph import Architecture
+from ssm.paths import name_path
 
 
 class Layer(NamedTuple):
@@ -53,7 +54,7 @@ class Contents:
 
 def kernel_path(layer: str) -> tuple[str, ...]:
     """Return a layer's path in the params: `Dense_0` names `Dense_0/kernel`; other parameters are named in full."""
-    path = tuple(layer.split("/"))
+    path = name_path(layer)
     return path if path[-1] == "embedding" else (*path, "kernel")
 
 

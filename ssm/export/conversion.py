@@ -12,6 +12,7 @@ from ssm.export.contents import Layer, digest
 from ssm.export.flax_module import initial_frozen
 from ssm.files import plain
 from ssm.models.graph import NETS, architecture, value_shapes
+from ssm.paths import name_path, path_name
 from ssm.recipes.presets import named_settings
 from ssm.runs.images import image_facts
 from ssm.runs.initial import config_of
@@ -87,15 +88,15 @@ def from_supermask(
     weights = flatten(model.weights(variables))
     layers: dict[str, Layer] = {}
     values: dict[str, np.ndarray] = {}
-    masked = {tuple(name.split("/")) for name in model.masks(variables)}
+    masked = {name_path(name) for name in model.masks(variables)}
     for path, weight in weights.items():
         array = np.asarray(weight)
         if path not in masked:
-            values["/".join(("params", *path))] = array
+            values[path_name(("params", *path))] = array
             continue
         if len(path) == 1:
             raise UserError(f"the masked parameter {path[0]} must be in a named submodule, as nn.Dense's is")
-        name = "/".join(path if path[-1] == "embedding" else path[:-1])
+        name = path_name(path if path[-1] == "embedding" else path[:-1])
         if path[-1] not in ("kernel", "embedding"):
             raise UserError(f"a masked parameter must be named kernel or embedding, not {path[-1]}")
         layers[name] = ternary_layer(np.sign(array).astype(np.int8), np.abs(array[array != 0]))
@@ -106,7 +107,7 @@ def from_supermask(
             )
     rest = {name: tree["net"] for name, tree in variables.items() if name not in ("params", "frozen")}
     for path, leaf in flatten(rest).items():
-        values["/".join(path)] = np.asarray(leaf)
+        values[path_name(path)] = np.asarray(leaf)
     if other := [name for name, value in values.items() if value.dtype != np.float32]:
         raise UserError(f"{', '.join(other)}: only float32 values are saved")
     return Artifact(layers=layers, values=values, architecture=None, class_names=tuple(class_names), about=about or {})

@@ -14,6 +14,7 @@ from ssm.errors import UserError
 from ssm.export.contents import digest, kernel_path
 from ssm.models.graph import Architecture
 from ssm.ops.matmul import PRECISION
+from ssm.paths import name_path
 from ssm.recipes import build
 from ssm.recipes.config import Config
 from ssm.recipes.presets import NEUTRAL, OWN, kind
@@ -40,7 +41,7 @@ def module(net: Architecture | None, precision: str, given: nn.Module | None) ->
 def variables(kernels: Mapping[str, np.ndarray], values: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """Return the module's variables from kernels by layer and values by `COLLECTION/LAYER/NAME`, float32."""
     leaves = {("params", *kernel_path(name)): jnp.asarray(kernel) for name, kernel in kernels.items()}
-    leaves |= {tuple(name.split("/")): jnp.asarray(value) for name, value in values.items()}
+    leaves |= {name_path(name): jnp.asarray(value) for name, value in values.items()}
     return unflatten(leaves)
 
 

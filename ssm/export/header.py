@@ -15,6 +15,7 @@ from ssm.export.coding import Counts
 from ssm.export.contents import kernel_path
 from ssm.models.description import BLOCKS
 from ssm.models.graph import Architecture, Shape, architecture, graph, kernel_shapes, value_shapes
+from ssm.paths import name_path
 
 PREPROCESSING = "per_image_standardization"
 PRECISIONS = ("float32", "bfloat16")
@@ -150,7 +151,7 @@ def _constant(value: Any) -> float | None:
 
 def _check_paths(layers: Mapping[str, Any], values: Mapping[str, Any]) -> None:
     """Raise UserError where two parameters have the same path in the net's variables, or one lies inside another."""
-    paths = sorted([*(("params", *kernel_path(name)) for name in layers), *(tuple(name.split("/")) for name in values)])
+    paths = sorted([*(("params", *kernel_path(name)) for name in layers), *(name_path(name) for name in values)])
     for one, next_ in pairwise(paths):
         if next_[: len(one)] == one:
             raise _damaged("two parameters in one place", "/".join(one))

@@ -2,7 +2,8 @@
 
 from ssm.learners.base import Layers, Learner, Step, layerwise
 from ssm.learners.binary import binary
+from ssm.learners.by_layer import by_layer
 from ssm.learners.dense import dense
 from ssm.learners.signed import signed
 
-__all__ = ["Layers", "Learner", "Step", "binary", "dense", "layerwise", "signed"]
+__all__ = ["Layers", "Learner", "Step", "binary", "by_layer", "dense", "layerwise", "signed"]

@@ -11,6 +11,7 @@ import jax
 from jax import Array
 from jaxtyping import Float, Int, Key
 
+from ssm.errors import require_function
 from ssm.initializers import Initializer, uniform, xavier
 from ssm.thresholds import absolute
 
@@ -22,6 +23,12 @@ SCORES: Initializer = uniform(xavier())
 """The paper's distribution of the scores at initialisation."""
 THRESHOLD = absolute(0.01)
 """The paper's thresholds, -0.01 and 0.01."""
+
+
+def check_rules(scores: Any, threshold: Any) -> None:
+    """Raise UserError unless a learner's scores and thresholds are made by functions."""
+    require_function(scores, "scores", "ssm.initializers.uniform(ssm.initializers.xavier())")
+    require_function(threshold, "threshold", "ssm.thresholds.absolute(0.01)")
 
 
 class Step(NamedTuple):

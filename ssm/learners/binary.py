@@ -6,7 +6,7 @@ from typing import Any
 from jax import Array
 
 from ssm.initializers import Initializer
-from ssm.learners.base import SCORES, THRESHOLD, Learner, layerwise
+from ssm.learners.base import SCORES, THRESHOLD, Learner, check_rules, layerwise
 from ssm.learners.signed import Frozen
 from ssm.ternary import binarize
 
@@ -16,7 +16,10 @@ def binary(*, scores: Initializer = SCORES, threshold: Callable[[Array], Any] = 
 
     scores: initialiser of the scores.  threshold: rule of the thresholds (`ssm.thresholds`), of which the upper one
     counts.  Source: the paper's figure bin_mask_comparison; docs/ledger.md, row 20.
+
+    Raises UserError for scores or a threshold that are no functions.
     """
+    check_rules(scores, threshold)
 
     def init(key, kernel):
         drawn = scores(key, kernel.shape, kernel.dtype)

@@ -8,7 +8,7 @@ from jax import Array
 from jaxtyping import Float, Int8
 
 from ssm.initializers import Initializer
-from ssm.learners.base import SCORES, THRESHOLD, Learner, layerwise
+from ssm.learners.base import SCORES, THRESHOLD, Learner, check_rules, layerwise
 from ssm.ternary import ternarize
 
 
@@ -44,7 +44,10 @@ def signed(
     0: the parameters are then score * sign(kernel), and no step reads the kernels.  Masks and weights are the same bit
     for bit, because sign flips are exact and the mask, the gradient, decay and momentum are odd in the score
     (docs/ledger.md, "A symmetry worth knowing").  That the conditions hold is up to the caller.
+
+    Raises UserError for scores or a threshold that are no functions.
     """
+    check_rules(scores, threshold)
 
     def init(key, kernel):
         drawn = scores(key, kernel.shape, kernel.dtype)

@@ -6,7 +6,7 @@ from jax import Array
 from jaxtyping import Float
 
 
-@jax.custom_vjp
+@jax.custom_jvp
 def elu(x: Float[Array, "..."]) -> Float[Array, "..."]:
     """Return the exponential linear unit with alpha 1: x above 0, exp(x) - 1 at or below it.
 
@@ -16,14 +16,10 @@ def elu(x: Float[Array, "..."]) -> Float[Array, "..."]:
     return jnp.where(x > 0, x, jnp.exp(jnp.minimum(x, 0)) - 1)  # eq. 2
 
 
-def _elu_forward(x):
-    y = elu(x)
-    return y, y
-
-
 def elu_backward(y: Array, cotangent: Array) -> tuple[Array]:
     """Return the cotangent of `elu`'s argument, from its output y and the cotangent of y."""
-    return (jnp.where(y > 0, cotangent, cotangent * (y + 1)),)
+    return (cotangent * jnp.where(y > 0, jnp.ones_like(y), y + 1),)
 
 
-elu.defvjp(_elu_forward, elu_backward)
+# The derivative is symmetric: forward and backward are the same product.
+elu.defjvps(lambda tangent, y, x: elu_backward(y, tangent)[0])

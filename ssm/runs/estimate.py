@@ -13,8 +13,8 @@ from flax import linen as nn
 from ssm.recipes.config import Config
 from ssm.data import Dataset
 from ssm.recipes.config import Config
-from ssm.supermask import Supermask, joined, split
-from ssm.training.epoch import SeedLoop, initial_variables, other_collections
+from ssm.supermask import Supermask, joined, module_collections, split
+from ssm.training.epoch import SeedLoop, initial_variables
 from ssm.training.task import Task
 from ssm.trees import Tree, count_weights
 
@@ -110,7 +110,7 @@ def _step_bytes(task: Task, net: Supermask, variables: Tree) -> float:
 
     def pulled(variables, inputs):
         layers, others, state, fixed = split(variables)
-        rest = other_collections(variables)
+        rest = module_collections(variables)
         weights = joined(net.learner.weights(layers, state, None), fixed, others)
 
         def forward(weights):

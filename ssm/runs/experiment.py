@@ -27,7 +27,7 @@ from ssm.runs.names import member_key
 from ssm.runs.progress import reporter
 from ssm.runs.reader import read_finished
 from ssm.runs.run import RunOptions, plan, run_job
-from ssm.supermask import Supermask
+from ssm.supermask import Supermask, module_collections
 from ssm.training.batches import (
     Images,
     count_samples,
@@ -37,7 +37,7 @@ from ssm.training.batches import (
     steps_per_epoch,
 )
 from ssm.training.devices import seed_loop
-from ssm.training.epoch import initial_variables, other_collections
+from ssm.training.epoch import initial_variables
 from ssm.training.loop import Member, Outcome, make_trainer, train_members
 from ssm.training.task import Task, accuracy, apply_module, one_sample, rated
 
@@ -244,7 +244,7 @@ def _check_outputs(task: Task, data: Any) -> None:
         net = task.net({})
         variables = initial_variables(net, jax.random.key(0), task.example)
         inputs, targets = task.batch(data, jnp.zeros(2, jnp.int32), None)
-        plain = {"params": net.weights(variables), **other_collections(variables)}
+        plain = {"params": net.weights(variables), **module_collections(variables)}
         outputs, _ = task.apply(net.module, plain, inputs, train=False)
         return {"loss": task.loss(outputs, targets)} | {
             name: metric(outputs, targets) for name, metric in task.metrics.items()

@@ -1,184 +1,188 @@
 """The wrapper that masks any Flax module: what a learner keeps is frozen, what it trains are the params."""
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any, Literal
+import inspect
+from collections.abc import Callable
+from types import MethodType
+from typing import Any, Literal, TypeAlias, get_args
 
-import jax
+from flax import core
 from flax import linen as nn
-from flax.core import meta
 from flax.core.scope import Scope, subtract_filters
 from jax import Array
 
 from ssm.errors import UserError
-from ssm.learners import Layers, Learner, signed
-from ssm.supermask.variables import OWN, joined, split
-from ssm.trees import Path, Tree, flatten, unflatten
+from ssm.learners import Learner, signed
+from ssm.supermask import checks
+from ssm.supermask.initialisation import Kernels, begin, chosen, drawn
+from ssm.supermask.variables import (
+    assembled,
+    check_keys,
+    joined,
+    module_collections,
+    over_axes,
+    split,
+    stacked_axes,
+)
+from ssm.trees import Tree
 
-
-def _note_matrices(found: dict[Path, int], function, args, kwargs, context):
-    """Note of every DenseGeneral how many leading axes of its kernel are inputs, as it is called."""
-    module = context.module
-    if isinstance(module, nn.DenseGeneral) and not module.batch_dims:
-        found[(*module.path, "kernel")] = len(module.axis) if isinstance(module.axis, Sequence) else 1
-    return function(*args, **kwargs)
-
-
-def _draw(init: Callable[..., Array], inputs: int | None) -> Callable[..., Array]:
-    """Return the initialiser that sees a DenseGeneral's kernel as the matrix it is: its fans aren't a convolution's."""
-    if inputs is None:
-        return init
-
-    def draw(key, shape, dtype):
-        matrix = math.prod(shape[:inputs]), math.prod(shape[inputs:])
-        return init(key, matrix, dtype).reshape(shape)
-
-    return draw
+Others: TypeAlias = Literal["frozen", "trained"]
 
 
 class Supermask(nn.Module):
     """Masks `module`: its kernels are frozen as initialised, and scores that choose a mask are trained instead.
 
-    Called as `module` is, and returns what it returns.  Variables:
+    Called as `module` is, and returns what it returns; the other methods of `module` are methods of this one, too
+    (docs/flax.md lists what of Flax works, and what is refused).  Variables:
 
     - `params`: `net`, nested as the module's own params: what the learner trains of each masked kernel (its scores,
       say) in its place, and the other parameters where `others="trained"`;
     - `frozen`: `layers`, the learner's state by the path of each masked kernel: frozen kernels and thresholds
-      (`frozen["layers"]["Dense_0/kernel"].kernel`), say; and `net`, the other parameters where `others="frozen"`;
+      (`frozen["layers"]["Dense_0/kernel"].kernel`), say; `net`, the other parameters where `others="frozen"`; `own`,
+      the module's own collection of this name, if it has one; `axes`, a zero whose shape says what `jax.vmap` stacked;
     - whatever else `module` keeps (batch statistics, caches, sown values) under `net` in its own collection.
 
     Keys of the names `module` asks for (`dropout`, say) pass through; a key named `mask` is what a stochastic learner
-    draws from, and without it the net is evaluated.  A parameter is masked where its name is in `kernels`; biases,
-    scales and the like are not.
+    draws from, and without it the net is evaluated.
 
     Learners draw from a kernel's shape, a convolution's or a matrix (DenseGeneral and attention included); axes that
     `nn.scan` or `nn.vmap` stack inside `module` count as a convolution's window, so wrap such a layer before it is
     stacked.
 
-    Options: `learner` (`ssm.learners`), `kernel_init` (None keeps the kernels that the module draws itself), `kernels`,
-    `others`.  Raises UserError for what is no learner, and at initialisation when the module has no parameter to mask.
+    Options:
+
+    - `learner`: how masks are learned (`ssm.learners`).
+    - `kernel_init`: draws the kernels; None keeps those that the module draws itself.
+    - `kernels`: which parameters are masked: patterns (`fnmatch`) of a parameter's name, `kernel`, or its whole path,
+      `encoder/*/kernel`; or a function from the path to whether it is masked.
+    - `others`: whether the other parameters (biases, scales and the like) are `frozen` or `trained`.
+
+    Raises UserError for options of another kind and, at initialisation, when the module has no parameter to mask.
     """
 
     module: nn.Module
     learner: Learner = signed()
     kernel_init: Callable[..., Array] | None = None
-    kernels: tuple[str, ...] = ("kernel", "embedding")
-    others: Literal["frozen", "trained"] = "frozen"
+    kernels: Kernels = ("kernel", "embedding")
+    others: Others = "frozen"
 
     def __post_init__(self) -> None:
+        checks.options(self.module, self.learner, self.kernel_init, self.kernels, self.others, get_args(Others))
+        if isinstance(self.kernels, list):
+            self.kernels = tuple(self.kernels)  # a module's fields must be hashable
         super().__post_init__()
-        if not isinstance(self.learner, Learner):
-            raise UserError(f"learner must be made by a factory, ssm.learners.signed() say; got {self.learner!r}.")
 
-    @nn.compact
     def __call__(self, *args, **kwargs):
-        module = self.module.clone(parent=None, name=None)
-        initialising = not self.has_variable("frozen", "layers")
-        if initialising:
-            self._initialise(module, args, kwargs)
-        own = {name: {key: self.get_variable(name, key, {}) for key in ("net", "layers")} for name in OWN}
-        variables = {name: tree["net"] for name, tree in self.variables.items() if name not in OWN and "net" in tree}
-        mutable = subtract_filters(self._scope().mutable, set(OWN))
-        key = self.make_rng("mask") if self.has_rng("mask") else None
-        weights = self.weights(own, key)
-        result = module.apply(variables | {"params": weights}, *args, rngs=self._keys(), mutable=mutable, **kwargs)
-        if mutable is False:
-            return result
-        output, changed = result
-        if not initialising:  # initialisation leaves batch statistics and caches at their first values
-            for name, tree in changed.items():
-                self.put_variable(name, "net", tree)
-        return output
+        return self._run("__call__", args, kwargs)
 
+    def __getattr__(self, name: str) -> Any:
+        """Return the module's method of this name, run on the masked net."""
+        if name.startswith("_") or not callable(getattr(vars(self).get("module"), name, None)):
+            return super().__getattr__(name)
+
+        def forwarded(self, *args, **kwargs):
+            return self._run(name, args, kwargs)
+
+        return MethodType(forwarded, self)
+
+    @nn.nowrap
+    def apply(self, variables, *args, method: Any = None, **options):
+        """Apply as `flax.linen.Module.apply`; `method` is also a function of the module's class."""
+        return super().apply(variables, *args, method=self._own(method), **options)
+
+    @nn.nowrap
+    def init_with_output(self, rngs, *args, method: Any = None, **options):
+        """Initialise as `flax.linen.Module.init_with_output`; `method` is also a function of the module's class."""
+        return super().init_with_output(rngs, *args, method=self._own(method), **options)
+
+    @nn.nowrap
     def weights(self, variables: Tree, key: Array | None = None) -> dict[str, Any]:
         """Return plain params for the wrapped module, with which it computes the masked net's output.
 
-        key: what a stochastic learner draws from; None is evaluation.
+        variables: one seed's, or those of several that `jax.vmap` stacked; the weights are then stacked alike.
+        key: what a stochastic learner draws from, for stacked seeds one each; None is evaluation.
+        Raises UserError for what are no variables of a Supermask.
         """
         params, trained, state, frozen = split(variables)
-        return joined(self.learner.weights(params, state, key), frozen, trained)
+        axes = stacked_axes(variables)
+        check_keys(key, axes)
+        return joined(over_axes(self.learner.weights, axes)(params, state, key), frozen, trained)
 
+    @nn.nowrap
     def masks(self, variables: Tree) -> dict[str, Array]:
-        """Return every kernel's mask by its path, such as `Dense_0/kernel`."""
+        """Return every kernel's mask by its path, such as `Dense_0/kernel`; stacked as in `weights`."""
         params, _, state, _ = split(variables)
-        return dict(self.learner.masks(params, state))
+        return dict(over_axes(self.learner.masks, stacked_axes(variables))(params, state))
 
-    def _scope(self) -> Scope:
-        assert self.scope is not None  # Flax binds a module before it calls it
-        return self.scope
+    @nn.nowrap
+    def _register_submodules(self, name: str, val: Any) -> None:
+        """Do nothing: Flax would make `module` a submodule, which has a scope and parameters of its own."""
 
+    @nn.nowrap
+    def _own(self, method: Any) -> Any:
+        """Return this module's method in place of the wrapped module's function of the same name."""
+        name = getattr(method, "__name__", "")
+        if inspect.isfunction(method) and getattr(type(self.module), name, None) is method:
+            return getattr(self, name)
+        return method
+
+    @nn.nowrap
+    def _run(self, method: str, args, kwargs):
+        """Return what a method of the module returns with the masked weights, and keep what it changed."""
+        scope = self.scope
+        assert scope is not None  # Flax binds a module before it calls it
+        checks.shared(self.module)
+        module = self.module.clone(parent=None, name=None)
+        if not self.has_variable("frozen", "layers"):
+            self._initialise(module, method, args, kwargs)
+        variables = self.variables
+        if axes := stacked_axes(variables):
+            raise UserError(
+                f"these variables are of {' x '.join(map(str, axes))} stacked seeds: use jax.vmap(model.apply, "
+                "(0, None)), or take one seed's, jax.tree.map(lambda leaf: leaf[0], variables)"
+            )
+        key = self.make_rng("mask") if self.has_rng("mask") else None
+        inside = {**module_collections(variables), "params": self.weights(variables, key)}
+        mutable = subtract_filters(scope.mutable, {"params"})
+
+        def run(inner: Scope):
+            return getattr(module.clone(parent=inner, _deep_clone=True), method)(*args, **kwargs)
+
+        # Not the module's own `apply`: it would end the caller's capture_intermediates, and an initialisation.
+        flags = {"initializing": True} if self.is_initializing() else {}
+        result = core.apply(run, mutable=mutable, flags=flags)(inside, rngs=self._keys())
+        if mutable is False:
+            return result
+        output, changed = result
+        for name, tree in changed.items():
+            if tree:
+                self.put_variable(name, "own" if name == "frozen" else "net", tree)
+        return output
+
+    @nn.nowrap
     def _keys(self) -> dict[str, Array]:
-        return {name: self.make_rng(name) for name in self._scope().rngs if name != "mask"}
+        assert self.scope is not None
+        return {name: self.make_rng(name) for name in self.scope.rngs if name != "mask"}
 
-    def _initialise(self, module: nn.Module, args, kwargs) -> None:
+    @nn.nowrap
+    def _initialise(self, module: nn.Module, method: str, args, kwargs) -> None:
         if not self.is_mutable_collection("frozen"):
             raise UserError(
                 f"a Supermask of {type(module).__name__} was applied without its `frozen` collection: pass all the "
                 "variables that `init` returned, not `params` alone."
             )
-        matrices: dict[Path, int] = {}
-        with nn.intercept_methods(partial(_note_matrices, matrices)):
-            variables = dict(module.init(self._keys(), *args, **kwargs))
-        found = flatten(meta.unbox(variables.pop("params", {})))
-        chosen = [path for path in sorted(found) if path[-1] in self.kernels]
-        if not chosen:
-            names = ", ".join(sorted({path[-1] for path in found})) or "none"
-            raise UserError(
-                f"{type(module).__name__} has no parameter to mask: wanted one named "
-                f"{' or '.join(self.kernels)}, found {names}.  Name them in `kernels`."
-            )
-        kernel_key, learner_key = self.make_rng("params"), self.make_rng("params")
-        for index, path in enumerate(chosen):
-            if self.kernel_init is not None:
-                key = jax.random.fold_in(kernel_key, index)
-                found[path] = _draw(self.kernel_init, matrices.get(path))(key, found[path].shape, found[path].dtype)
-        kernels = {path: found.pop(path) for path in chosen}
-        # Draws want a DenseGeneral's fans; a rule of rows or columns must see one shape in all of its functions.
-        matrices = matrices if self.learner.elementwise else {}
-        params, state = self.learner.init(learner_key, _as_matrices(kernels, matrices))
-        _check(self.learner, kernels, params, state)
-        trained = {} if self.others == "frozen" else found
-        frozen = {} if self.others == "trained" else found
-        shapes = {"/".join(path): (_matrix(kernels[path], matrices.get(path)), kernels[path].shape) for path in kernels}
-        self.put_variable("frozen", "layers", _as_kernels(state, shapes))
-        self.put_variable("frozen", "net", unflatten(frozen))
-        self.put_variable("params", "net", joined(_as_kernels(params, shapes), unflatten(trained)))
-        for name, tree in variables.items():
-            self.put_variable(name, "net", tree)
-
-
-def _matrix(kernel: Array, inputs: int | None) -> tuple[int, ...]:
-    """Return the shape in which a learner is given a kernel: that of a matrix, where it is a DenseGeneral's."""
-    if inputs is None:
-        return kernel.shape
-    return math.prod(kernel.shape[:inputs]), math.prod(kernel.shape[inputs:])
-
-
-def _as_matrices(kernels: Mapping[Path, Array], matrices: Mapping[Path, int]) -> dict[str, Array]:
-    return {"/".join(path): kernel.reshape(_matrix(kernel, matrices.get(path))) for path, kernel in kernels.items()}
-
-
-def _as_kernels(layers: Layers, shapes: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]]) -> dict[str, Any]:
-    """Return values by layer with the kernel's own shape where they have that of its matrix."""
-
-    def reshaped(path: str) -> Any:
-        matrix, own = shapes[path]
-        return jax.tree.map(lambda leaf: leaf.reshape(own) if leaf.shape == matrix else leaf, layers[path])
-
-    return {path: reshaped(path) for path in layers}
-
-
-def _check(learner: Learner, kernels: Mapping[Path, Array], params: Layers, state: Layers) -> None:
-    """Raise UserError unless a learner's params and state are by layer."""
-    wanted = {"/".join(path) for path in kernels}
-    for name, layers in (("params", params), ("state", state)):
-        if not isinstance(layers, Mapping) or set(layers) != wanted:
-            raise UserError(
-                f"the learner's init must return params and state as dictionaries with an entry for each layer "
-                f"({', '.join(sorted(wanted))}); its {name} are {_keys_of(layers)}."
-            )
-
-
-def _keys_of(layers: Any) -> str:
-    return ", ".join(map(str, layers)) if isinstance(layers, Mapping) else f"of type {type(layers).__name__}"
+        params, matrices = drawn(module, Supermask, self._keys(), method, args, kwargs)
+        masked = chosen(list(params), self.kernels, type(module).__name__)
+        layers, state, others = begin(
+            params,
+            matrices,
+            masked,
+            learner=self.learner,
+            kernel_init=self.kernel_init,
+            kernel_key=self.make_rng("params"),
+            learner_key=self.make_rng("params"),
+        )
+        trained, frozen = ({}, others) if self.others == "frozen" else (others, {})
+        begun = assembled(layers, trained, state, frozen, {})
+        for name in ("params", "frozen"):
+            for key, tree in begun[name].items():
+                self.put_variable(name, key, tree)

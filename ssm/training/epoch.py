@@ -12,7 +12,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Float, Int
 
 from ssm.ops.matmul import PRECISION
-from ssm.supermask import OWN, Supermask, joined, split
+from ssm.supermask import Supermask, assembled, module_collections, split
 from ssm.training.batches import (
     INIT,
     augmentation_key,
@@ -151,7 +151,7 @@ def _start(task: Task, begin: Begin) -> State:
     layers, others, learner, fixed = split(variables)
     params = Params(oriented(task, layers), others)
     return State(
-        params, oriented(task, learner), task.optimizer(0.0, 0.0).init(params), other_collections(variables), fixed
+        params, oriented(task, learner), task.optimizer(0.0, 0.0).init(params), module_collections(variables), fixed
     )
 
 
@@ -159,11 +159,6 @@ def initial_variables(net: Supermask, key: Array, example: Any) -> dict[str, Any
     """Return the variables that a seed's key gives a net."""
     arguments = example if isinstance(example, tuple) else (example,)
     return dict(net.init(jax.random.fold_in(key, INIT), *arguments))
-
-
-def other_collections(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the collections that a Supermask keeps for its module alone, as the module names them."""
-    return {name: tree["net"] for name, tree in variables.items() if name not in OWN}
 
 
 def _epoch(task: Task, state: State, given: EpochInputs, epoch, order, train, test) -> tuple[State, Info]:
@@ -258,8 +253,4 @@ def _final_masks(task: Task, state: State) -> dict[str, Array]:
 
 def _variables(task: Task, state: State) -> dict[str, Any]:
     layers, learner = oriented(task, (state.params.layers, state.learner))
-    return {
-        "params": {"net": joined(layers, state.params.others)},
-        "frozen": {"layers": learner, "net": state.fixed},
-        **{name: {"net": tree} for name, tree in state.rest.items()},
-    }
+    return assembled(layers, state.params.others, learner, state.fixed, state.rest)

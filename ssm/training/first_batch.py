@@ -8,8 +8,9 @@ import jax.numpy as jnp
 
 from ssm import losses
 from ssm.ops.matmul import PRECISION
+from ssm.supermask import module_collections
 from ssm.training.batches import augmentation_key, count_samples, pass_order, seed_key
-from ssm.training.epoch import initial_variables, other_collections
+from ssm.training.epoch import initial_variables
 from ssm.training.loop import Member, Trainer, beginning
 
 MOST_DEAD = 2 / 3
@@ -34,7 +35,7 @@ def first_batch(trainer: Trainer, member: Member) -> FirstBatch:
         index = pass_order(key, 0, order, count_samples(train))[: task.batch_size]
         inputs, labels = task.batch(train, index, jax.random.fold_in(augmentation_key(key, 0), 0))
         variables = initial_variables(net, key, task.example)
-        plain = {"params": net.weights(variables), **other_collections(variables)}
+        plain = {"params": net.weights(variables), **module_collections(variables)}
         logits, _ = task.apply(net.module, plain, inputs, train=True, valid=jnp.ones(len(index), bool), key=key)
         return jnp.std(logits), jnp.mean(losses.cross_entropy(logits, labels) > -math.log(losses.CLIP))
 

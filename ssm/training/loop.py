@@ -11,6 +11,7 @@ import numpy as np
 
 from ssm import plateau
 from ssm.errors import UserError
+from ssm.paths import path_name
 from ssm.plateau import PlateauRule, PlateauState
 from ssm.training import metrics
 from ssm.training.batches import count_samples, seed_key, steps_per_epoch
@@ -249,4 +250,4 @@ def _of_seed(tree: Any, index: int) -> Any:
 
 def _values(others: Any, rest: Any) -> dict[str, np.ndarray]:
     leaves = {("params", *path): leaf for path, leaf in flatten(others).items()} | flatten(rest)
-    return {"/".join(path): np.asarray(leaf) for path, leaf in leaves.items()}
+    return {path_name(path): np.asarray(leaf) for path, leaf in leaves.items()}
