@@ -239,3 +239,105 @@ def test_errors_say_what_to_do():
     net, variables = start(nn.Dense(3), jnp.ones((2, 4)))
     with pytest.raises(UserError, match="frozen"):
         net.apply({"params": variables["params"]}, jnp.ones((2, 4)))
+
+
+@pytest.mark.parametrize(
+    "kernels",
+    [("layers_0/kernel",), ("layers_[0-1]/*nel",), ["layers_0/kernel"], lambda path: path == "layers_0/kernel"],
+)
+def test_only_the_layers_that_are_named_are_masked(kernels):
+    module = nn.Sequential([nn.Dense(5), nn.relu, nn.Dense(2)])
+    net, variables = start(module, jnp.ones((2, 6)), kernels=kernels, others="trained")
+    assert set(net.masks(variables)) == {"layers_0/kernel"}
+    assert set(flatten_dict(variables["params"]["net"])) == {
+        ("layers_0", "kernel"),
+        ("layers_0", "bias"),
+        ("layers_2", "kernel"),
+        ("layers_2", "bias"),
+    }
+    # What is not masked is a weight like any other: the output follows it.
+    gradient = jax.grad(lambda p: net.apply({**variables, "params": p}, jnp.ones((2, 6))).sum())(variables["params"])
+    assert float(jnp.abs(gradient["net"]["layers_2"]["kernel"]).sum()) > 0
+
+
+def stacked_of(net, count, x):
+    return jax.vmap(net.init, (0, None))(jax.random.split(KEY, count), x)
+
+
+@pytest.mark.parametrize("rule", [thresholds.fraction_of_max(0.5), thresholds.quantile(0.3)])
+@pytest.mark.parametrize("count", [3, 4])  # 4 seeds broadcast against kernels of 4 columns
+def test_stacked_seeds_have_the_masks_and_weights_of_each(rule, count):
+    x = jnp.ones((2, 6))
+    net = Supermask(nn.Dense(4), learner=learners.signed(threshold=rule))
+    stacked = stacked_of(net, count, x)
+    for function in (net.masks, net.weights):
+        chex.assert_trees_all_equal(function(stacked), jax.vmap(function)(stacked))
+    twice = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), stacked)
+    chex.assert_trees_all_equal(net.masks(twice)["kernel"][1], net.masks(stacked)["kernel"])
+
+
+def test_stacked_seeds_of_a_rule_over_columns():
+    def init(key, kernel):
+        return jax.random.normal(key, kernel.shape), kernel
+
+    def mask(scores, kernel):
+        return (jnp.argsort(jnp.argsort(scores, axis=0), axis=0) < 2).astype(scores.dtype)
+
+    learner = learners.layerwise(init, lambda scores, kernel, key: kernel * mask(scores, kernel), mask)
+    net = Supermask(nn.Dense(4), learner=learner)
+    stacked = stacked_of(net, 6, jnp.ones((2, 6)))
+    chex.assert_trees_all_equal(net.masks(stacked), jax.vmap(net.masks)(stacked))
+
+
+def test_stacked_seeds_take_a_key_each():
+    def weight(scores, kernel, key):
+        return kernel if key is None else kernel * jax.random.bernoulli(key, 0.5, kernel.shape)
+
+    learner = learners.layerwise(lambda key, kernel: (kernel, kernel), weight, lambda scores, kernel: kernel * 0 + 1)
+    net = Supermask(nn.Dense(4), learner=learner)
+    stacked, keys = stacked_of(net, 3, jnp.ones((2, 6))), jax.random.split(jax.random.key(5), 3)
+    found = net.weights(stacked, keys)["kernel"]
+    chex.assert_trees_all_equal(found, jax.vmap(net.weights)(stacked, keys)["kernel"])
+    with pytest.raises(UserError, match="3 stacked seeds: give a key for each"):
+        net.weights(stacked, keys[0])
+
+
+def test_a_module_that_a_parent_makes_for_the_wrapper_alone_is_masked():
+    class Parent(nn.Module):
+        def setup(self):
+            self.inner = nn.Dense(4)
+            self.masked = Supermask(self.inner)
+
+        def __call__(self, x):
+            return self.masked(x)
+
+    variables = Parent().init(KEY, jnp.ones((2, 4)))
+    assert set(variables["params"]) == {"masked"}
+    Parent().apply(variables, jnp.ones((2, 4)))
+
+
+def test_a_module_that_is_used_outside_later_is_refused_when_it_is_applied():
+    class Parent(nn.Module):
+        @nn.compact
+        def __call__(self, x):
+            layer = nn.Dense(4)
+            return layer(Supermask(layer)(x))
+
+    variables = Parent().init(KEY, jnp.ones((2, 4)))
+    with pytest.raises(UserError, match="Dense_0 is used outside the Supermask"):
+        Parent().apply(variables, jnp.ones((2, 4)))
+
+
+def test_what_is_no_variables_of_a_supermask_is_said():
+    net = Supermask(nn.Dense(4))
+    for variables in ({}, {"params": {"kernel": jnp.ones((2, 4))}}, [1]):
+        with pytest.raises(UserError, match="not the variables of a Supermask"):
+            net.masks(variables)  # type: ignore[arg-type]
+
+
+def test_a_decode_cache_starts_empty_and_steps():
+    x = jnp.linspace(-1, 1, 8).reshape(2, 1, 4)
+    net, variables = start(nn.MultiHeadDotProductAttention(2, qkv_features=4, decode=True), x)
+    assert int(variables["cache"]["net"]["cache_index"]) == 0
+    _, changed = net.apply(variables, x, mutable=["cache"])
+    assert int(changed["cache"]["net"]["cache_index"]) == 1

@@ -87,3 +87,13 @@ def test_a_mask_never_falls_as_its_score_grows(scores, lower, upper):
     flat = np.sort(scores.ravel())
     assert np.all(np.diff(np.asarray(ternarize(flat, lower, upper))) >= 0)
     assert np.all(np.diff(np.asarray(binarize(flat, upper))) >= 0)
+
+
+@pytest.mark.parametrize("mask", [lambda s: ternarize(s, -0.01, 0.01), lambda s: binarize(s, 0.01)])
+def test_forward_mode_is_straight_through_too(mask, compiled):
+    scores, tangent = jnp.array(SCORES), jnp.arange(8.0)
+    _, found = compiled(lambda s: jax.jvp(mask, (s,), (tangent,)))(scores)
+    np.testing.assert_array_equal(found, tangent)
+    # f(m) = sum m^3 has the hessian 6 m at m = mask(s), as dm/ds is the identity.
+    hessian = compiled(jax.hessian(lambda s: jnp.sum(mask(s) ** 3)))(scores)
+    np.testing.assert_array_equal(hessian, jnp.diag(6 * mask(scores)))

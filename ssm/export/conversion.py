@@ -18,7 +18,7 @@ from ssm.runs.images import image_facts
 from ssm.runs.initial import config_of
 from ssm.runs.reader import FinishedRun, spans
 from ssm.runs.value_file import load_values, value_path
-from ssm.supermask import Supermask
+from ssm.supermask import Supermask, module_collections, stacked_axes
 from ssm.trees import flatten
 
 _ABOUT = ("method", "init", "preset", "dataset", "epochs")
@@ -82,9 +82,14 @@ def from_supermask(
     """Return the net of the user's own masked module; `ssm.load(path, module=...)` needs the plain module again.
 
     Raises:
-        UserError: for a layer whose weights do not share one magnitude: draw them as signed constants
-            (`kernel_init=ssm.initializers...`), or save the weights themselves.
+        UserError: for the variables of stacked seeds; and for a layer whose weights do not share one magnitude: draw
+            them as signed constants (`kernel_init=ssm.initializers...`), or save the weights themselves.
     """
+    if axes := stacked_axes(variables):
+        raise UserError(
+            f"these variables are of {' x '.join(map(str, axes))} stacked seeds, and a file holds one: take that of a "
+            "seed, jax.tree.map(lambda leaf: leaf[0], variables)"
+        )
     weights = flatten(model.weights(variables))
     layers: dict[str, Layer] = {}
     values: dict[str, np.ndarray] = {}
@@ -105,8 +110,7 @@ def from_supermask(
                 f"the weights of {name} do not share one magnitude, and a file holds one constant per layer: "
                 "draw them as signed constants (kernel_init=ssm.initializers.signed_constant(...))"
             )
-    rest = {name: tree["net"] for name, tree in variables.items() if name not in ("params", "frozen")}
-    for path, leaf in flatten(rest).items():
+    for path, leaf in flatten(module_collections(variables)).items():
         values[path_name(path)] = np.asarray(leaf)
     if other := [name for name, value in values.items() if value.dtype != np.float32]:
         raise UserError(f"{', '.join(other)}: only float32 values are saved")

@@ -1,11 +1,13 @@
 """Training of any masked net on any arrays, with many seeds at once: `ssm.train`."""
 
 import hashlib
+import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ import optax
 from jax import Array
 from jaxtyping import Int8
 
-from ssm.errors import UserError
+from ssm.errors import UserError, require_function
 from ssm.learners.base import may_be_transposed
 from ssm.optim import exponential, sgdw
 from ssm.plateau import PlateauRule
@@ -139,6 +141,14 @@ def train(
     for name, value in (("epochs", epochs), ("batch_size", batch_size), ("passes", passes)):
         if not (isinstance(value, int) and value > 0):
             raise UserError(f"{name} must be a whole number above 0; got {value!r}.")
+    for name, value in (("learning_rate", learning_rate), ("weight_decay", weight_decay)):
+        if not (isinstance(value, Real) and 0 <= float(value) < math.inf):
+            raise UserError(f"{name} must be a number of at least 0, and a schedule is `schedule`; got {value!r}.")
+    if metrics is not None and not isinstance(metrics, Mapping):
+        raise UserError(f"metrics must be functions by name, {{'accuracy': ...}} say; got {metrics!r}.")
+    functions = {"loss": loss, "apply": apply, **({} if batch is None else {"batch": batch}), **(metrics or {})}
+    for name, value in functions.items():
+        require_function(value, name, "optax.squared_error")
     samples = _check_data("data", data)
     _check_data("test", test)
     if _is_images(data[0]) != _is_images(test[0]):
@@ -146,6 +156,10 @@ def train(
     if batch_size > samples:
         raise UserError(f"batch_size={batch_size} is larger than the data: {samples} samples.")
     metrics = {"accuracy": accuracy} if metrics is None else dict(metrics)
+    if order is not None and sorted(np.asarray(order).ravel().tolist()) != list(range(samples)):
+        raise UserError(f"order must be the numbers 0 to {samples - 1} in some order, one for each sample of data.")
+    if options is not None and not isinstance(options, RunOptions):
+        raise UserError(f"options must be ssm.RunOptions(...); got {options!r}.")
     on_device, own_batch = _on_device(data), batch or (standardized_batch if _is_images(data[0]) else plain_batch)
     rule = schedule if isinstance(schedule, PlateauRule) else None
     steps = steps_per_epoch(samples, batch_size) * passes

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import jax
 
@@ -53,6 +53,8 @@ class RunOptions:
     watchers: makes one more report from the folder, TensorBoard's, say.
     log: is given messages, a line at a time.
     hosts: which of the processes that share the run's seeds this one is.
+
+    Raises UserError for values of another kind.
     """
 
     group: int | None = None
@@ -63,6 +65,14 @@ class RunOptions:
     watchers: Callable[[Path], AbstractContextManager[Report]] = no_watchers
     log: Callable[[str], None] = lambda line: None
     hosts: Hosts = field(default_factory=Hosts)
+
+    def __post_init__(self) -> None:
+        if self.group is not None and not (isinstance(self.group, int) and self.group > 0):
+            raise UserError(f"group must be a number of seeds above 0; got {self.group!r}")
+        for name, kind in (("loop", SeedLoop), ("on_bad_seed", OnBadSeed)):
+            value = getattr(self, name)
+            if value is not None and value not in get_args(kind):
+                raise UserError(f"{name} must be {' or '.join(map(repr, get_args(kind)))}; got {value!r}")
 
 
 def plan(seeds: int, devices: int, group: int | None = None) -> tuple[int, int]:

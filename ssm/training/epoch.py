@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Float, Int
 
 from ssm.ops.matmul import PRECISION
@@ -93,7 +93,8 @@ def make_program(task: Task, *, loop: SeedLoop, devices: Devices) -> Program:
             def one(own):
                 rest = iter(own)
                 # Float32 must mean float32, whatever the caller's precision is: a GPU's products would be TF32.
-                with jax.default_matmul_precision(PRECISION):
+                # And a seed's net lies on one device, whatever mesh its module has in mind.
+                with jax.default_matmul_precision(PRECISION), jax.sharding.use_abstract_mesh(AbstractMesh((), ())):
                     return function(
                         *(next(rest) if spec == spread else arg for arg, spec in zip(args, specs, strict=True))
                     )

@@ -195,3 +195,59 @@ def test_wrong_arguments_are_one_message(options, message):
     net = options.pop("net", None) or sequential()
     with pytest.raises(ssm.UserError, match=message):
         train(net, **options)
+
+
+def test_layers_with_a_learner_of_their_own():
+    rule = ssm.learners.by_layer({"layers_2": dense(), "*": ssm.learners.signed()})
+    module = nn.Sequential([nn.Dense(32), nn.elu, nn.Dense(4)])
+    result = train(ssm.Supermask(module, learner=rule), seeds=[3])
+    assert set(result.masks) == {"layers_0"}
+    row = result.history[-1]
+    assert row["remaining_weights"] == row["layers_0:remaining"] and "layers_2:remaining" not in row
+    alone = ssm.Supermask(module, learner=rule).init(jax.random.key(0), jnp.ones((1, 6)))
+    last = result.variables["params"]["net"]["layers_2"]["kernel"]
+    assert last.shape == (1, *alone["params"]["net"]["layers_2"]["kernel"].shape)
+
+
+def test_a_module_with_a_collection_named_frozen_and_metadata():
+    class Own(nn.Module):
+        @nn.compact
+        def __call__(self, x):
+            x = x * self.variable("frozen", "scale", lambda: jnp.full(6, 2.0)).value
+            init = nn.with_partitioning(nn.initializers.lecun_normal(), ("in", "out"))
+            return nn.Dense(4)(nn.elu(nn.Dense(32, kernel_init=init)(x)))
+
+    net = ssm.Supermask(Own())
+    result = train(net, seeds=[3, 1], epochs=8)
+    assert result.final("test_accuracy").min() > 0.8
+    one = jax.tree.map(lambda leaf: leaf[0], result.variables)
+    np.testing.assert_array_equal(one["frozen"]["own"]["scale"], np.full(6, 2.0))
+    hits = np.argmax(net.apply(one, TEST[0]), 1) == TEST[1]
+    assert hits.mean() == pytest.approx(result.final("test_accuracy")[0], abs=1e-6)
+    # The seeds' variables, stacked as they come.
+    np.testing.assert_array_equal(net.masks(result.variables)["Dense_0/kernel"], result.masks["Dense_0"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"learning_rate": "0.1"}, "learning_rate must be a number of at least 0"),
+        ({"learning_rate": optax.cosine_decay_schedule(1.0, 3)}, "a schedule is `schedule`"),
+        ({"weight_decay": -1.0}, "weight_decay must be a number of at least 0"),
+        ({"loss": "mse"}, "loss must be a function"),
+        ({"metrics": ["accuracy"]}, "metrics must be functions by name"),
+        ({"metrics": {"accuracy": 1.0}}, "accuracy must be a function"),
+        ({"batch": 32}, "batch must be a function"),
+        ({"order": np.zeros(203, int)}, "order must be the numbers 0 to 202"),
+        ({"options": {"group": 2}}, "options must be ssm.RunOptions"),
+    ],
+)
+def test_options_of_another_kind_are_refused(options, message):
+    with pytest.raises(ssm.UserError, match=message):
+        train(sequential(), **options)
+
+
+@pytest.mark.parametrize("options", [{"group": 0}, {"loop": "scan"}, {"on_bad_seed": "ignore"}])
+def test_execution_options_of_another_kind_are_refused(options):
+    with pytest.raises(ssm.UserError, match="must be"):
+        RunOptions(**options)

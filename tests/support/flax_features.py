@@ -369,7 +369,14 @@ def partition_specs(p: Pair) -> None:
     assert specs["params"]["net"]["Dense_0"]["kernel"] == kernel
     state = specs["frozen"]["layers"]["Dense_0/kernel"]
     assert (state.kernel, state.lower) == (kernel, PartitionSpec())
-    mesh = Mesh(np.asarray(jax.devices()[:1]).reshape(1, 1), ("in", "out"))
+    devices = np.asarray(jax.devices()[:2])
+    mesh = Mesh(devices.reshape(-1, 1), ("in", "out"))
+    # Initialised where the kernels belong: the usual way to make a net too large for one device.
+    shardings = nn.get_sharding(jax.eval_shape(masked.net.init, KEY, p.x), mesh)
+    spread = jax.jit(masked.net.init, out_shardings=shardings)(KEY, p.x)
+    close(spread, masked.variables)
+    scores = meta.unbox(spread["params"]["net"]["Dense_0"]["kernel"])
+    assert scores.sharding.shard_shape(scores.shape) == (6 // len(devices), 4)
     with jax.set_mesh(mesh):
         found = jax.jit(p.net.apply)(p.variables, p.x)
     close(found, p.net.apply(p.variables, p.x))
