@@ -15,6 +15,7 @@ from ssm.data.errors import (
     MissingFilesError,
     TrailingBytesError,
     TruncatedFileError,
+    UnreadableError,
     WrongHashError,
     WrongMagicError,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "MissingFilesError",
     "TrailingBytesError",
     "TruncatedFileError",
+    "UnreadableError",
     "WrongHashError",
     "WrongMagicError",
     "load",
