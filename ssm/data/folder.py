@@ -60,11 +60,7 @@ def is_published(spec: Published, name: str, data: bytes, path: pathlib.Path, *,
     if found == expected.sha256:
         return True
     if required or len(data) == expected.size:
-        own = (
-            "--dataset=idx:DIR, with DIR the folder of the unpacked files"
-            if spec.format == "idx"
-            else "--dataset=npz:FILE"
-        )
+        own = "--dataset=idx:DIR, with DIR their folder" if spec.format == "idx" else "--dataset=npz:FILE"
         raise WrongHashError(
             f"{path}: SHA-256 of the unpacked file is {found} ({len(data):,} bytes), "
             f"expected {expected.sha256} ({expected.size:,} bytes) for {name} of {spec.name}. "
