@@ -65,9 +65,11 @@ USES = {
 }
 
 
+MORE = [pytest.param("variables", name, marks=pytest.mark.slow) for name in ("eval_shape", "remat", "module")]
+
+
 @pytest.mark.parametrize(
-    ("use", "transform"),
-    [*((use, "jit") for use in USES), *(("variables", name) for name in TRANSFORMATIONS if name != "jit")],
+    ("use", "transform"), [*((use, "jit") for use in USES), ("variables", "vmap"), ("variables", "scan"), *MORE]
 )
 def test_first_used_inside(use, transform):
     net, function = tiny(), USES[use]
