@@ -38,12 +38,14 @@ class Options:
     preset: Literal["default", "paper", "code", "sinn1", "sinn2"] = "default"
     """Recipe: what works best, the paper's, its program's, or its sparser SiNN 1 and 2 (signed; fcn and Conv nets)."""
     dataset: str = "auto"
-    """mnist, fashion_mnist, mnist5k (fcn), cifar10, cifar100 (the others), tfds:NAME, or npz:FILE (arrays x_train,
-    y_train, x_test, y_test); auto takes the model's own set if it can be had within 15 s, else mnist5k for mnist."""
+    """mnist, fashion_mnist, mnist5k (fcn), cifar10, cifar100 (the others), tfds:NAME, npz:FILE (arrays x_train,
+    y_train, x_test, y_test), or idx:DIR (your files in MNIST's format and names: KMNIST, say); auto takes the model's
+    own set if it can be had within 15 s, else mnist5k for mnist."""
     classes: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(default: the data set's)")] = None
     """Outputs of the net: an error unless the data set has as many classes."""
     data_dir: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None
-    """Folder with the data set's files (default: SSM_DATA_DIR, then the usual places, then a download)."""
+    """Folder with the data set's files, or its archive as it was downloaded (default: SSM_DATA_DIR, then the usual
+    places, then a download)."""
     seeds: str = "5"
     """How many (50 is seeds 0 to 49), a range (10:20), or a list (3,7)."""
     width: Number = None
@@ -119,7 +121,8 @@ class Options:
     order: Annotated[Literal["reshuffle", "fixed"] | None, _choice("reshuffle", "fixed")] = None
     """A new order of the data for each seed and epoch, or one fixed order for all."""
     precision: Annotated[Literal["float32", "bfloat16"] | None, _choice("float32", "bfloat16")] = None
-    """Operands of matrix products; sums, scores and updates are float32 always."""
+    """Operands of products; sums, scores and updates are float32 always.  Under bfloat16, XLA's own convolutions (a
+    GPU's default) also round their outputs and gradients."""
     out: Path = Path("runs")
     """Folder of the runs."""
     group: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(default: by backend)")] = None

@@ -3,20 +3,18 @@
 Needs no JAX, unless the net's frozen weights are redrawn from a seed.
 """
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import tyro
-from PIL import Image, UnidentifiedImageError
 
+from image_file import read_image
 from paper.tables import aligned
 from ssm.errors import UserError
 from ssm.export import load
 from ssm.runs.program import run_program
-
-MOST_PIXELS = 1 << 24
-_BACKGROUND = {False: "black", True: "white"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +24,8 @@ class Options:
     net: tyro.conf.Positional[Path]
     """The artefact, as experiments/export.py writes it."""
     images: tyro.conf.Positional[tuple[Path, ...]]
-    """Image files of the size that the net was trained on: 28 x 28 grey for MNIST, 32 x 32 colour for CIFAR."""
+    """Image files of the size that the net was trained on: 28 x 28 grey for MNIST, 32 x 32 colour for CIFAR.  A
+    camera's rotation is undone; floats and 16 bits a value are scaled, which is said."""
     resize: bool = False
     """Scale images of another size instead of refusing them."""
     invert: bool = False
@@ -46,7 +45,14 @@ def main(options: Options) -> None:
     if not options.images:
         raise UserError("no image was named: python experiments/predict.py net.ssm IMAGE...")
     net = load(options.net).runtime()
-    images = [_read(path, net.inputs, options) for path in options.images]
+    images = []
+    for path in options.images:
+        # Through what is transparent the background shows: black, or white if that is to be inverted.
+        background = "white" if options.invert else "black"
+        image, said = read_image(path, net.inputs, resize=options.resize, background=background)
+        for line in said:
+            print(line, file=sys.stderr)
+        images.append(255 - image if options.invert else image)
     cells = [["image", *(f"{number}." for number in range(1, options.top + 1))]]
     probabilities = net.probabilities(np.stack(images))
     names = net.class_names or tuple(map(str, range(probabilities.shape[1])))
@@ -55,31 +61,6 @@ def main(options: Options) -> None:
         cells.append([str(path), *(f"{names[index]} {row[index]:.1%}" for index in best)])
         cells[-1] += [""] * (len(cells[0]) - len(cells[-1]))
     print("\n".join(aligned(cells)))
-
-
-def _read(path: Path, inputs: tuple[int, ...], options: Options) -> np.ndarray:
-    height, width, channels = inputs
-    if channels not in (1, 3):
-        raise UserError(f"this net takes images of {channels} channels: image files have 1 or 3")
-    try:
-        with Image.open(path) as image:
-            if image.width * image.height > MOST_PIXELS:
-                raise UserError(f"{path} is {image.width} x {image.height} pixels: too large")
-            if image.size != (width, height) and not options.resize:
-                raise UserError(
-                    f"{path} is {image.width} x {image.height} pixels, this net takes {width} x {height}: "
-                    "scale it, or add --resize"
-                )
-            if image.has_transparency_data:  # the background shows through: black, or white if that is to be inverted
-                image = image.convert("RGBA")
-                image = Image.alpha_composite(Image.new("RGBA", image.size, _BACKGROUND[options.invert]), image)
-            image = image.convert("L" if channels == 1 else "RGB").resize((width, height), Image.Resampling.LANCZOS)
-    except FileNotFoundError:
-        raise UserError(f"{path} does not exist") from None
-    except (OSError, UnidentifiedImageError, Image.DecompressionBombError, ValueError, SyntaxError) as error:
-        raise UserError(f"{path} is not a readable image: {error}") from error
-    array = np.asarray(image, np.uint8).reshape(height, width, channels)
-    return 255 - array if options.invert else array
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
 
 # What a document's snippets speak of and do not make themselves.  net.ssm, the FCN in experiments/results/nets, and
 # experiments/ lie in the folder where they run.
-IMAGES = "import ssm; images = ssm.data.load('mnist5k').test_images[:3]\n"
+IMAGES = "import ssm; digits = ssm.data.load('mnist5k'); images = digits.test_images[:3]\n"
 OWN_MODEL = """
 import jax, jax.numpy as jnp, ssm
 from flax import linen as nn
@@ -40,8 +40,13 @@ CHECKS = {
     "README.md": """
 assert result.masks["Dense_0"].shape == (3, 784, 300) and set(np.unique(result.masks["Dense_0"])) <= {-1, 0, 1}
 assert (result.final("test_accuracy") > 0.85).all() and (result.final("remaining_weights") < 0.05).all()
+assert abs(hits.mean() - 0.99) < 0.003
 """,
     "docs/artefacts.md": """
+hits = net.module.apply(net.variables, net.standardize(digits.test_images)).argmax(1) == digits.test_labels
+assert abs(hits.mean() - 0.99) < 0.003
+raw = net.module.apply(net.variables, digits.test_images.astype("float32")).argmax(1) == digits.test_labels
+assert abs(raw.mean() - 0.70) < 0.01
 np.testing.assert_allclose(net.runtime().logits(images), net.logits(images), rtol=1e-4, atol=1e-4)
 """,
     "docs/format.md": """

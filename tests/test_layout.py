@@ -82,3 +82,24 @@ def test_only_experiments_know_the_paper():
     for path in MODULES.values():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             assert not (isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "paper"), path
+
+
+def test_cached_values_are_known():
+    """Each is tested under a trace (test_traced.py, test_build.py), as a new one must be."""
+    cached = {
+        f"{module}:{getattr(node, 'name', 'call')}"
+        for module, path in MODULES.items()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.Call)
+        for one in (node.decorator_list if isinstance(node, ast.FunctionDef) else [node.func])
+        if ast.unparse(one).split("(")[0].split(".")[-1] in ("cache", "cached_property", "lru_cache")
+    }
+    assert cached == {
+        "ssm.export.artifact:_kernels",
+        "ssm.export.artifact:compiled",
+        "ssm.export.artifact:variables",
+        "ssm.export.flax_module:_initialise",
+        "ssm.export.flax_module:call",  # its decorator's arguments
+        "ssm.runs.job:call",  # make_task, make_data
+        "ssm.runs.job:task",
+    }

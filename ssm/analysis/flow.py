@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
+from ssm.errors import UserError
 from ssm.models.graph import Architecture, graph
 from ssm.models.liveness import links, liveness
 
@@ -67,7 +68,14 @@ def contributions(kernels: Sequence[Matrix], image: Vector, *, output: int) -> l
     the sum is another number.
 
     kernels: the effective weights of all layers, [in, out], ELU between them and no biases.  image: standardised.
+
+    Raises:
+        UserError: for a raw image, of whole numbers.
     """
+    if not np.issubdtype(np.asarray(image).dtype, np.floating):
+        raise UserError(
+            f"the image is {np.asarray(image).dtype}, expected a standardised one: ssm.data.standardized(images)"
+        )
     from ssm.export.runtime import (
         elu,  # with SciPy's sparse arrays, half a second, which most callers need not wait for
     )

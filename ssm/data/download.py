@@ -4,13 +4,12 @@ import contextlib
 import pathlib
 import shutil
 import sys
-import tarfile
 import tempfile
 import threading
-import zlib
 from collections.abc import Callable
 from typing import BinaryIO
 
+from ssm.data.archive import read_archive
 from ssm.data.errors import CorruptFileError, DataError, DownloadError
 from ssm.data.files import publish
 from ssm.data.folder import is_published
@@ -146,26 +145,14 @@ class _Stoppable:
 
 
 def _unpack(spec: Published, archive: pathlib.Path, folder: pathlib.Path) -> None:
-    """Extract the wanted files from a tar archive into `folder`, each checked."""
-    try:
-        with tarfile.open(archive) as tar:
-            # Only bytes of regular files of the right length are read, and written under our own names: no path,
-            # link, mode or bomb in the archive can do harm (Python before 3.11.4 has no tarfile filters).
-            members = {pathlib.PurePosixPath(member.name).name: member for member in tar if member.isreg()}
-            for name, expected in spec.files.items():
-                member = members.get(name)
-                contents = tar.extractfile(member) if member and member.size == expected.size else None
-                if contents is None:
-                    found = f"{member.size:,} bytes" if member else "no such file"
-                    raise CorruptFileError(f"{archive.name}: {name}: {found}, expected {expected.size:,} bytes")
-                with open(folder / name, "wb") as file:
-                    shutil.copyfileobj(contents, file)
-    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
-        raise CorruptFileError(
-            f"{archive.name}: can't be unpacked ({error}), expected an intact archive of {spec.name}"
-        ) from None
-    for name in spec.files:
-        is_published(spec, name, (folder / name).read_bytes(), pathlib.Path(name), required=True)
+    """Write the wanted files of an archive into `folder`, each checked."""
+    limits = {name: file.size for name, file in spec.files.items()}
+    contents = read_archive(archive, limits, of=spec.name, called=archive.name)
+    for name, file in spec.files.items():
+        if name not in contents:
+            raise CorruptFileError(f"{archive.name}: {name}: no such file, expected {file.size:,} bytes")
+        is_published(spec, name, contents[name], pathlib.Path(name), required=True)
+        (folder / name).write_bytes(contents[name])
 
 
 def _show_progress() -> bool:

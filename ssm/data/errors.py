@@ -11,6 +11,10 @@ class MissingFilesError(DataError):
     """A folder lacks files; the message lists the names that were searched for."""
 
 
+class UnreadableError(DataError):
+    """A file or folder may not be read, or the disk fails."""
+
+
 class WrongMagicError(DataError):
     """A file does not start with its format's magic number."""
 

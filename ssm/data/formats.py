@@ -11,18 +11,25 @@ from jaxtyping import Int32, UInt8
 from ssm.data.dataset import check_labels
 from ssm.data.errors import CorruptFileError, TrailingBytesError, TruncatedFileError, WrongMagicError
 
-_GZIP = b"\x1f\x8b"
+GZIP = b"\x1f\x8b"
 _PIXELS = 3 * 32 * 32
 _COARSE_CLASSES = 20
 
 
 def read_bytes(path: pathlib.Path) -> bytes:
-    """The contents of a file, unpacked if they are gzipped (recognised by the first bytes, not by the name).
+    """The contents of a file, as `unpacked` returns them."""
+    return unpacked(path.read_bytes(), path)
 
-    Raises `TruncatedFileError` for a gzip stream that ends early, `CorruptFileError` for one that is damaged.
+
+def unpacked(data: bytes, path: pathlib.Path) -> bytes:
+    """A file's contents, unpacked if they are gzipped (recognised by the first bytes, not by the name).
+
+    Raises `TruncatedFileError` for nothing or a gzip stream that ends early, `CorruptFileError` for a damaged one, both
+    with `path`.
     """
-    data = path.read_bytes()
-    if not data.startswith(_GZIP):
+    if not data:
+        raise TruncatedFileError(f"{path}: an empty file. Copy or download it again.")
+    if not data.startswith(GZIP):
         return data
     try:
         return gzip.decompress(data)

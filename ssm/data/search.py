@@ -7,26 +7,32 @@ import pathlib
 from ssm.data.dataset import Dataset
 from ssm.data.digits import load_mnist5k
 from ssm.data.download import download
-from ssm.data.errors import DataError, DownloadError, MissingFilesError
-from ssm.data.folder import find_file, find_folder, missing_files, read_folder
-from ssm.data.npz import PREFIX, load_npz
+from ssm.data.errors import DataError, DownloadError, MissingFilesError, UnreadableError
+from ssm.data.folder import read_folder
+from ssm.data.idx import PREFIX as IDX
+from ssm.data.idx import load_idx
+from ssm.data.locate import find_files, find_folder, missing_files
+from ssm.data.npz import PREFIX as NPZ
+from ssm.data.npz import load_npz
 from ssm.data.prepared import find_prepared, folders, missing_prepared, read_prepared
 from ssm.data.published import PUBLISHED, Published
 
 NAMES = (*PUBLISHED, "mnist5k", "auto")
-"""The names that `load` takes, besides `tfds:NAME`."""
+"""The names that `load` takes, besides `tfds:NAME`, `npz:FILE` and `idx:DIR`."""
 
 AUTO_SECONDS = 15.0
 DEBIAN = {"fashion_mnist": pathlib.Path("/usr/share/datasets/fashion-mnist")}  # package dataset-fashion-mnist
 
 
 def load(name: str, *, data_dir: str | os.PathLike[str] | None = None, preferred: str = "mnist") -> Dataset:
-    """The data set `name`: mnist, fashion_mnist, cifar10, cifar100, mnist5k, tfds:NAME, npz:FILE or auto.
+    """The data set `name`: mnist, fashion_mnist, cifar10, cifar100, mnist5k, tfds:NAME, npz:FILE, idx:DIR or auto.
 
+    The files of npz: and idx: are one's own (`ssm.data.npz`, `ssm.data.idx`); only tfds: is searched for in `data_dir`.
     A published set is searched for in this order:
 
     1. `data_dir`, else the folder that the environment's SSM_DATA_DIR names: the authors' files (IDX, gzipped
-       or raw; CIFAR's binary version) there or in its usual subfolder. A given `data_dir` must have it;
+       or raw; CIFAR's binary version) there or in its usual subfolder, or the archive that they come in. A given
+       `data_dir` must have it;
     2. a folder prepared by tensorflow-datasets, in `data_dir`, TFDS_DATA_DIR or ~/tensorflow_datasets;
     3. Debian's package dataset-fashion-mnist;
     4. earlier downloads, in SSM_CACHE_DIR or else the user's cache folder;
@@ -35,18 +41,22 @@ def load(name: str, *, data_dir: str | os.PathLike[str] | None = None, preferred
     `auto` takes `preferred` if it is available or can be downloaded within 15 s, else mnist5k in place of
     mnist, and `Dataset.source` says so. No other name is ever replaced by another set.
 
-    Raises a `DataError` (`ssm.data.errors`) that says where the set was searched for.
+    Raises a `DataError` (`ssm.data.errors`) that says where the set was searched for, or what can't be read.
     """
-    place = _data_dir(data_dir)
-    if name == "auto":
-        return _auto(preferred, place, given=data_dir is not None)
-    return _named(name, place, given=data_dir is not None, seconds=None)
+    try:
+        place = _data_dir(data_dir)
+        if name == "auto":
+            return _auto(preferred, place, given=data_dir is not None)
+        return _named(name, place, given=data_dir is not None, seconds=None)
+    except OSError as error:
+        what = error.filename or data_dir or name
+        raise UnreadableError(f"{what}: can't be read ({error.strerror or error}), needed for {name}") from error
 
 
 def cache_dir() -> pathlib.Path:
     """Where downloads are kept: SSM_CACHE_DIR, else `signed-supermask` in the user's cache folder."""
     if place := os.environ.get("SSM_CACHE_DIR"):
-        return pathlib.Path(place).expanduser()
+        return pathlib.Path(os.path.expanduser(place))
     import pooch
 
     return pathlib.Path(pooch.os_cache("signed-supermask"))
@@ -80,11 +90,14 @@ def _named(name: str, place: pathlib.Path | None, *, given: bool, seconds: float
         if folder is None:
             raise missing_prepared(name.removeprefix("tfds:"), places)
         return read_prepared(folder, name=name)
-    if name.startswith(PREFIX):
-        return load_npz(pathlib.Path(name.removeprefix(PREFIX)).expanduser())
+    for prefix, load_own in ((NPZ, load_npz), (IDX, load_idx)):
+        if name.startswith(prefix):
+            return load_own(pathlib.Path(os.path.expanduser(name.removeprefix(prefix))))
     if name not in PUBLISHED:
         known = [known for known in NAMES if known != "auto"]
-        raise DataError(f"unknown data set {name!r}, expected one of {', '.join(known)}, tfds:NAME, npz:FILE or auto")
+        raise DataError(
+            f"unknown data set {name!r}, expected one of {', '.join(known)}, tfds:NAME, npz:FILE, idx:DIR or auto"
+        )
     spec = PUBLISHED[name]
     dataset, looked = _local(spec, place, given=given)
     return dataset or _downloaded(spec, looked, seconds)
@@ -111,7 +124,7 @@ def _local(spec: Published, place: pathlib.Path | None, *, given: bool) -> tuple
         raise missing_files(spec, place)
     kept = [cache_dir() / spec.folders[0]]
     for folder in [DEBIAN[spec.name], *kept] if spec.name in DEBIAN else kept:
-        if all(find_file(spec, folder, name) for name in spec.files):
+        if all(find_files(spec, folder, name) for name in spec.files):
             return read_folder(spec, folder, published_only=True), looked
         looked.append(str(folder))
     return None, looked
@@ -146,5 +159,6 @@ def _data_dir(data_dir: str | os.PathLike[str] | None) -> pathlib.Path | None:
     path = pathlib.Path(os.path.expanduser(place))  # an unknown ~user stays as it is
     if not path.is_dir():
         origin = "--data-dir" if data_dir is not None else "SSM_DATA_DIR"
-        raise MissingFilesError(f"{path}: no such folder, expected one with data sets ({origin} names it)")
+        what = "a file" if path.exists() else "no such folder"
+        raise MissingFilesError(f"{path}: {what}, expected a folder with data sets ({origin} names it)")
     return path

@@ -4,7 +4,7 @@ import math
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Float32, Real
+from jaxtyping import Array, Float32, Real
 
 
 def statistics(images: Real[Array, "n ..."]) -> tuple[Float32[Array, " n"], Float32[Array, " n"]]:
@@ -36,10 +36,11 @@ def standardize(
     return (jnp.asarray(images).astype(jnp.float32) - along(mean)) * along(scale)
 
 
-def restandardize(images: Float[Array, "n ..."]) -> Float32[Array, "n ..."]:
-    """Return images standardised by their own statistics: float [n, ...] gives float32 [n, ...].
+def standardized(images: Real[Array, "n ..."]) -> Float32[Array, "n ..."]:
+    """Return images standardised by their own statistics: uint8 (0 to 255) or float [n, ...] gives float32 [n, ...].
 
-    The authors' program does this a second time after augmentation, whose zeros change an image's mean and variance.
-    Can be jitted and vmapped.  Source: docs/ledger.md, row 17.
+    So a net is given them: `net.apply(variables, ssm.data.standardized(images))`.  The authors' program does it a
+    second time after augmentation, whose zeros change an image's mean and variance (docs/ledger.md, row 17).
+    Can be jitted and vmapped.
     """
     return standardize(images, *statistics(images))

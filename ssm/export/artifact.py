@@ -16,6 +16,7 @@ from scipy.sparse import csr_array
 from ssm.errors import UserError
 from ssm.export.compaction import Compact, compact
 from ssm.export.contents import Contents
+from ssm.export.images import raw_images
 from ssm.export.runtime import Norm, Runtime
 from ssm.export.serialization import to_bytes
 from ssm.files import save
@@ -83,7 +84,12 @@ class Artifact(Contents):
 
     @cached_property
     def variables(self) -> dict[str, Any]:
-        """The module's variables: with them it computes the trained net's logits, bit for bit."""
+        """The module's variables, JAX arrays: with them it computes the trained net's logits, bit for bit.
+
+            net.module.apply(net.variables, net.standardize(images))
+
+        May be used first inside `jax.jit` and other transformations, too.
+        """
         from ssm.export.flax_module import variables
 
         return variables(self._kernels, self.values)
@@ -95,11 +101,29 @@ class Artifact(Contents):
 
         return compiled(self.module, self.variables)
 
-    def logits(self, images: np.ndarray) -> np.ndarray:
-        """Return the logits [n, classes] of images uint8 [n, height, width, channels], as training computes them."""
+    def standardize(self, images: Any) -> Any:
+        """Return raw images, uint8 [n, height, width, channels], as `module` takes them: float32, each standardised.
+
+        A JAX array; works inside `jax.jit`.
+
+        Raises:
+            UserError: for images of another dtype or shape.
+        """
+        from ssm.data.standardize import standardized
+
+        return standardized(raw_images(images, self._inputs))
+
+    def logits(self, images: Any) -> Any:
+        """Return the logits [n, classes] of raw images, uint8 [n, height, width, channels], as training computes them.
+
+        A NumPy array; inside `jax.jit` a traced one.
+
+        Raises:
+            UserError: for images of another dtype or shape, such as floats: they are for `module` and `runtime()`.
+        """
         from ssm.export.flax_module import logits
 
-        return logits(self.compiled, images)
+        return logits(self.compiled, raw_images(images, self._inputs))
 
     def runtime(self) -> Runtime:
         """Return the net for inference without JAX, without what cannot influence its output."""
@@ -132,6 +156,10 @@ class Artifact(Contents):
         if self.architecture is None:
             raise UserError("this net's module is the user's own: only Flax knows its operations")
         return self.architecture
+
+    @property
+    def _inputs(self) -> tuple[int, ...] | None:
+        return None if self.architecture is None else self.architecture.inputs
 
     @cached_property
     def _kernels(self) -> dict[str, np.ndarray]:

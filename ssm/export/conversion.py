@@ -14,7 +14,7 @@ from ssm.files import plain
 from ssm.models.graph import NETS, architecture, value_shapes
 from ssm.paths import name_path, path_name
 from ssm.recipes.presets import named_settings
-from ssm.runs.images import image_facts
+from ssm.runs.images import check_standardised, image_facts
 from ssm.runs.initial import config_of
 from ssm.runs.reader import FinishedRun, spans
 from ssm.runs.value_file import load_values, value_path
@@ -28,7 +28,8 @@ def from_run(run: FinishedRun, seed: int) -> Artifact:
     """Return the net that a finished seed of a run ended with.
 
     Raises:
-        UserError: for a baseline, a seed that the run does not have, or a folder that lacks files.
+        UserError: for a baseline, a seed that the run does not have, inputs that are no images, or a folder that lacks
+            files.
     """
     if not run.is_masked:
         raise UserError(f"{run.folder} is a baseline: it has no mask, and a run keeps no trained weights")
@@ -39,6 +40,7 @@ def from_run(run: FinishedRun, seed: int) -> Artifact:
             f"{run.folder} is of a net or a learner of your own, of which a run keeps too little for a file: train "
             "it with ssm.train, and save what ssm.export.from_supermask makes of its variables"
         )
+    check_standardised(run)
     masks = {layer: mask[0] for layer, mask in run.masks([seed]).items()}
     inputs, class_names = image_facts(run)
     net = architecture(run.setting, inputs, len(class_names))

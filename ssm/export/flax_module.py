@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 
-from ssm.data.standardize import standardize, statistics
+from ssm.data.standardize import standardized
 from ssm.errors import UserError
 from ssm.export.contents import digest, kernel_path
 from ssm.models.graph import Architecture
@@ -39,22 +39,24 @@ def module(net: Architecture | None, precision: str, given: nn.Module | None) ->
 
 
 def variables(kernels: Mapping[str, np.ndarray], values: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """Return the module's variables from kernels by layer and values by `COLLECTION/LAYER/NAME`, float32."""
-    leaves = {("params", *kernel_path(name)): jnp.asarray(kernel) for name, kernel in kernels.items()}
-    leaves |= {name_path(name): jnp.asarray(value) for name, value in values.items()}
-    return unflatten(leaves)
+    """Return the module's variables from kernels by layer and values by `COLLECTION/LAYER/NAME`, float32.
+
+    Never traced: they are kept, and may be asked for first inside the user's own `jax.jit`.
+    """
+    arrays = {("params", *kernel_path(name)): kernel for name, kernel in kernels.items()}
+    arrays |= {name_path(name): value for name, value in values.items()}
+    with jax.ensure_compile_time_eval():
+        return unflatten({path: jnp.asarray(array) for path, array in arrays.items()})
 
 
-def logits(compute: Callable[[np.ndarray], jax.Array], images: np.ndarray) -> np.ndarray:
+def logits(compute: Callable[[Any], jax.Array], images: Any) -> Any:
     """Return the logits [n, classes] of images uint8 [n, height, width, channels], computed batch by batch.
 
-    Raises:
-        UserError: for no images.
+    images: at least one; NumPy's, or traced, for which the logits are traced, too.
     """
-    images = np.asarray(images)
-    if images.ndim != 4 or not len(images):
-        raise UserError(f"images of shape {list(images.shape)}; give at least one, [n, height, width, channels]")
     with jax.default_matmul_precision(PRECISION):
+        if not isinstance(images, np.ndarray):  # traced
+            return compute(images)
         return np.concatenate([compute(images[start : start + BATCH]) for start in range(0, len(images), BATCH)])
 
 
@@ -63,7 +65,7 @@ def compiled(net: nn.Module, variables: Mapping[str, Any]) -> Callable[[np.ndarr
 
     @jax.jit
     def compute(images):
-        return net.apply(variables, standardize(images, *statistics(images)))
+        return net.apply(variables, standardized(images))
 
     return compute
 
@@ -71,13 +73,14 @@ def compiled(net: nn.Module, variables: Mapping[str, Any]) -> Callable[[np.ndarr
 @lru_cache(maxsize=4)  # compiling takes a second, drawing a seed's weights some milliseconds
 def _initialise(config: Config, inputs: tuple[int, ...], classes: int):
     net = build.build(config, classes=classes, folded=False)
-    example = jnp.zeros((1, *inputs))
+    example = np.zeros((1, *inputs), np.float32)  # kept with the function: JAX's zeros might be traced
     return jax.jit(lambda seed: initial_variables(net, seed_key(seed), example)["frozen"]["layers"])
 
 
 def initial_frozen(config: Config, seed: int, inputs: tuple[int, ...], classes: int) -> dict[str, np.ndarray]:
     """Return the frozen kernels of a seed by layer, as training began with them."""
-    layers = _initialise(config, inputs, classes)(np.uint32(seed))
+    with jax.ensure_compile_time_eval():  # also where they are asked for inside the user's own jax.jit
+        layers = _initialise(config, inputs, classes)(np.uint32(seed))
     return {layer_name(path): np.asarray(state.kernel) for path, state in layers.items()}
 
 

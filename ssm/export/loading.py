@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,10 +25,12 @@ def load(path: str | os.PathLike[str], *, module: nn.Module | None = None, most_
     Raises:
         UserError: naming the file, if it is missing, damaged, too large, or not what it says it is.
     """
-    if not Path(path).is_file():  # a device or a pipe may have no end
-        raise UserError(f"{path} cannot be read: it is no file" if Path(path).exists() else f"{path} does not exist")
     try:
+        if Path(path).exists() and not Path(path).is_file():  # a device or a pipe may have no end
+            raise OSError(errno.EINVAL, "it is no file")
         return load_bytes(read(path), module=module, most_weights=most_weights)
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist") from None
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror or error}") from error
     except UserError as error:

@@ -9,7 +9,7 @@ docs/artefacts.md compares its speed with dense NumPy, JAX and onnxruntime, and 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float32, UInt8
@@ -17,6 +17,7 @@ from scipy.sparse import csr_array
 from scipy.special import softmax
 
 from ssm.errors import UserError
+from ssm.export.images import plain_array, raw_images
 from ssm.models.graph import Node
 
 # Densities up to which a sparse product is faster, for one image and for many (inference.py --densities).
@@ -75,6 +76,7 @@ class Runtime:
     ) -> None:
         self.inputs = tuple(inputs)
         self.class_names = tuple(class_names)
+        self._size = " x ".join(map(str, self.inputs))
         self._nodes = tuple(nodes)
         self._functions = [self._function(node, kernels, norms) for node in nodes[1:]]
         # Most nets are chains: each operation takes the previous one's output.
@@ -84,30 +86,38 @@ class Runtime:
         self._block = max(1, BLOCK_BYTES // (4 * pixels * max(windows))) if windows else None
 
     def __call__(self, images: Float32[np.ndarray, "n h w c"]) -> Float32[np.ndarray, "n classes"]:
-        """Return the logits of standardised images."""
-        if images.shape[1:] != self.inputs or images.dtype != np.float32 or not images.shape[0]:
-            wanted = " x ".join(map(str, self.inputs))
-            raise UserError(
-                f"images are {images.dtype} {list(images.shape)}; this net takes float32 [n, height, width, channels], "
-                f"standardised, of {wanted}"
-            )
+        """Return the logits of standardised images (`standardize`); `logits` takes raw ones.
+
+        Raises:
+            UserError: for another dtype or shape, or images without a value below 0, which standardised ones have.
+        """
+        images = self._checked(images)
         if self._block is None or len(images) <= self._block:
             return self._run(images)
         starts = range(0, len(images), self._block)
         return np.concatenate([self._run(images[start : start + self._block]) for start in starts])
 
     def logits(self, images: UInt8[np.ndarray, "n h w c"]) -> Float32[np.ndarray, "n classes"]:
-        """Return the logits of raw images, 0 to 255."""
-        images = np.asarray(images)
-        return self(standardize(images) if images.ndim == 4 and images.size else images)
+        """Return the logits of raw images, uint8 from 0 to 255; raises UserError for any others."""
+        return self(standardize(raw_images(plain_array(images), self.inputs)))
 
     def probabilities(self, images: UInt8[np.ndarray, "n h w c"]) -> Float32[np.ndarray, "n classes"]:
-        """Return the class probabilities of raw images, 0 to 255."""
+        """Return the class probabilities of raw images, uint8 from 0 to 255; raises UserError for any others."""
         return softmax(self.logits(images), axis=1)
 
     def activations(self, images: Float32[np.ndarray, "n h w c"]) -> dict[str, np.ndarray]:
         """Return every operation's output by its name, [n, ...], for a few standardised images."""
-        return {name: _batch_first(value) for name, value in self._all(images).items()}
+        return {name: _batch_first(value) for name, value in self._all(self._checked(images)).items()}
+
+    def _checked(self, images: Any) -> np.ndarray:
+        images = images if isinstance(images, np.ndarray) else plain_array(images)
+        wanted = "this net takes float32 [n, height, width, channels], standardised, of " + self._size
+        if images.shape[1:] != self.inputs or images.dtype != np.float32 or not images.shape[0]:
+            raise UserError(f"images are {images.dtype} {list(images.shape)}; {wanted}")
+        # Of most standardised images the first value is below 0, and that is all the time that the check takes.
+        if images.item(0) >= 0 and images.min() >= 0 and images.any():
+            raise UserError(f"images have no value below 0; {wanted}; net.logits(images) takes raw ones")
+        return images
 
     def _run(self, images: np.ndarray) -> np.ndarray:
         if not self._chain:

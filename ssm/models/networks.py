@@ -3,10 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+import jax.numpy as jnp
 from flax import linen as nn
 from jax import Array
 from jaxtyping import Bool, Float
 
+from ssm.errors import UserError
 from ssm.models import description
 from ssm.models.description import BLOCKS, HIDDEN, PAIRS
 from ssm.models.resnet import BatchNorm, ResidualBlock, normalise
@@ -55,7 +57,7 @@ class FCN(Net):
     def __call__(
         self, x: Float[Array, "batch ..."], *, train: bool = False, valid: Bool[Array, " batch"] | None = None
     ) -> Float[Array, "batch classes"]:
-        return self.logits(x.reshape((x.shape[0], -1)), self.hidden)
+        return self.logits(_no_bytes(x).reshape((x.shape[0], -1)), self.hidden)
 
 
 class ConvNet(Net):
@@ -79,6 +81,7 @@ class ConvNet(Net):
         train: bool = False,
         valid: Bool[Array, " batch"] | None = None,
     ) -> Float[Array, "batch classes"]:
+        x = _no_bytes(x)
         for first, second in description.convolution_pairs(self.pairs, self.width):
             x = self._conv(first, ELU)(x)
             x = self._conv(second, POOL_ELU)(x)
@@ -126,7 +129,7 @@ class ResNet(Net):
         conv = partial(_conv, kernel_init=self.kernel_init, conv_general_dilated=self.conv_general_dilated)
         norm = partial(normalise, kind=self.batch_norm, train=train, valid=valid)
         stem = description.stem(self.width)
-        x = elu(norm(conv(stem)(x), name=stem.norm, affine=self.stem_affine))
+        x = elu(norm(conv(stem)(_no_bytes(x)), name=stem.norm, affine=self.stem_affine))
         x = smooth_pool(x)
         for block in description.residual_blocks(self.blocks, self.projections, self.width):
             x = ResidualBlock(block, conv, norm, name=block.name)(x)
@@ -143,3 +146,12 @@ MODELS: Mapping[str, Callable[..., nn.Module]] = {
 
 def _conv(layer: description.Convolution, **options) -> nn.Conv:
     return nn.Conv(layer.size, (layer.window, layer.window), layer.stride, use_bias=False, name=layer.name, **options)
+
+
+def _no_bytes(x: Array) -> Array:
+    """Return a net's inputs; raises UserError for raw images, which training standardises before any net has them."""
+    if x.dtype == jnp.uint8 and x.ndim in (3, 4):
+        raise UserError(
+            f"images are uint8 {list(x.shape)}, but the net takes standardised ones: ssm.data.standardized(images)"
+        )
+    return x

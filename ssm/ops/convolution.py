@@ -71,7 +71,9 @@ def conv_general_dilated(
     """Convolve as `jax.lax.conv_general_dilated` does, in a form that is fast for the layer.
 
     `form` forces one where it applies: 3 x 3, stride 1, padding 1, and even sides for `winograd`; all else is XLA's.
-    With `bfloat16` the operands of products are rounded, and sums are float32.  The output goes through `epilogue`.
+    With `bfloat16` the operands of products are rounded.  Patches, Winograd's form and 1 x 1 products give float32
+    sums, forward and backward; XLA's own form gives both gradients rounded to bfloat16, and where bfloat16 is native (a
+    GPU) the output, too.  The output, float32 again, goes through `epilogue`.
     """
     if form != "xla" and _is_plain(lhs, rhs, lhs_dilation, rhs_dilation, dimension_numbers, feature_group_count):
         if rhs.shape[:2] == (1, 1) and (isinstance(padding, str) or not np.any(padding)):

@@ -14,7 +14,7 @@ from ssm import initializers, learners, losses, optim, thresholds
 from ssm.data import Dataset
 from ssm.data.augment import crop_and_flip
 from ssm.data.dataset import ArrayDataset
-from ssm.data.standardize import restandardize
+from ssm.data.standardize import standardized
 from ssm.errors import UserError
 from ssm.initializers import Initializer
 from ssm.learners import Learner
@@ -206,16 +206,17 @@ def image_batch(data: Images, index: Array, key: Array | None, *, augment: str) 
     if key is None or augment == "none":
         return images, labels
     images = crop_and_flip(key, images)
-    return (restandardize(images) if augment == "crop_flip_standardize" else images), labels
+    return (standardized(images) if augment == "crop_flip_standardize" else images), labels
 
 
 def parts(config: Config, dataset: Dataset) -> tuple[Any, Any, np.ndarray | None]:
     """Return the training and the test part of a data set on the device, and the fixed order, if it is asked for."""
 
     def on_device(inputs: np.ndarray, labels: np.ndarray) -> Any:
-        if isinstance(dataset, ArrayDataset):
-            return jnp.asarray(inputs), jnp.asarray(labels)
-        return images_on_device(inputs, labels)
+        with jax.ensure_compile_time_eval():  # a job keeps them: they must not be traced
+            if isinstance(dataset, ArrayDataset):
+                return jnp.asarray(inputs), jnp.asarray(labels)
+            return images_on_device(inputs, labels)
 
     train = on_device(dataset.train_images, dataset.train_labels)
     test = on_device(dataset.test_images, dataset.test_labels)

@@ -155,11 +155,11 @@ def resolve(
     _known_model(model)
     _known("method", method, (*METHODS, OWN))
     _known("preset", preset, PRESETS)
-    if kind(model) != OWN and not dataset.startswith(("tfds:", "npz:")) and dataset not in MODEL_DATA[model]:
+    if kind(model) != OWN and not dataset.startswith(("tfds:", "npz:", "idx:")) and dataset not in MODEL_DATA[model]:
         fitting = [name for name, sets in MODEL_DATA.items() if dataset in sets]
         raise UserError(
-            f"--model={model} is not made for --dataset={dataset}; it takes {', '.join(MODEL_DATA[model])}, tfds:NAME "
-            "or npz:FILE" + (f", and {dataset} goes with {', '.join(fitting)}." if fitting else ".")
+            f"--model={model} is not made for --dataset={dataset}; it takes {', '.join(MODEL_DATA[model])}, tfds:NAME, "
+            "npz:FILE or idx:DIR" + (f", and {dataset} goes with {', '.join(fitting)}." if fitting else ".")
         )
     values = recipe(model, method, preset, dataset)
     given = {name: value for name, value in overrides.items() if value is not None}

@@ -1,5 +1,7 @@
 """What the images of a run are like: their shape, and the names of their classes."""
 
+from typing import Any
+
 from ssm.data.published import PUBLISHED, STAND_INS
 from ssm.errors import UserError
 from ssm.files import read_json
@@ -14,16 +16,28 @@ def image_facts(run: FinishedRun) -> tuple[tuple[int, ...], tuple[str, ...]]:
     Raises:
         UserError: for a data set that an older run did not describe.
     """
-    path = run.folder / "environment.json"
-    try:
-        for entry in read_json(path) if path.exists() else []:
-            noted = entry["environment"]
-            if "image_shape" in noted and "class_names" in noted:
-                return tuple(noted["image_shape"]), tuple(noted["class_names"])
-    except (KeyError, TypeError) as error:
-        raise UserError(f"{path} is damaged: not the environments of a run ({error!r})") from error
+    for noted in _noted(run):
+        if "image_shape" in noted and "class_names" in noted:
+            return tuple(noted["image_shape"]), tuple(noted["class_names"])
     name = str(run.setting("dataset"))
     published = PUBLISHED.get(STAND_INS.get(name, name.removeprefix("tfds:")))
     if published is None:
         raise UserError(f"{run.folder} does not say what the images of {name} are like: an older version made it")
     return _SHAPES[published.format], published.class_names
+
+
+def check_standardised(run: FinishedRun) -> None:
+    """Raise UserError if a run noted that its net was given other inputs than images, each standardised."""
+    if inputs := next((noted["inputs"] for noted in _noted(run) if "inputs" in noted), None):
+        raise UserError(
+            f"{run.folder} was trained on inputs that are {inputs}; a file is for a net of uint8 images, which are "
+            "standardised: train it with ssm.train, and save what ssm.export.from_supermask makes of its variables"
+        )
+
+
+def _noted(run: FinishedRun) -> list[dict[str, Any]]:
+    path = run.folder / "environment.json"
+    try:
+        return [dict(entry["environment"]) for entry in read_json(path)] if path.exists() else []
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{path} is damaged: not the environments of a run ({error!r})") from error

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from ssm.data import Dataset
+from ssm.data.dataset import ArrayDataset
 from ssm.ops.convolution import Form
 from ssm.recipes import build
 from ssm.recipes.config import Config
@@ -76,6 +77,8 @@ def recipe_job(config: Config, dataset: Dataset, form: Form = "auto") -> Job:
         "image_shape": shape,
         "class_names": dataset.class_names,
     }
+    if isinstance(dataset, ArrayDataset):
+        about["inputs"] = f"{dataset.train_images.dtype}, not standardised"
     own = kind(config.model) == OWN
     if own or config.learner:  # a name does not say what the user's code computes
         make_data = cache(make_data)  # looked at now and trained on later

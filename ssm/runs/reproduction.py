@@ -14,7 +14,7 @@ from ssm.runs.mask_file import load_masks
 from ssm.runs.reader import FinishedRun, spans
 from ssm.runs.value_file import load_values, value_path
 
-_OF_THE_DATA = ("data", "image_shape", "class_names")
+_OF_THE_DATA = ("data", "image_shape", "inputs", "class_names")
 
 
 class Differing(NamedTuple):

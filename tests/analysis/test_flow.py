@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from ssm.analysis.flow import carriers, contributions
+from ssm.errors import UserError
 from ssm.export.runtime import elu
 
 KERNELS = [np.array([[1.0, 0.0], [0.0, -1.0], [2.0, 0.0]]), np.array([[3.0, 0.0], [1.0, 5.0]])]
@@ -74,3 +75,8 @@ def test_carriers_by_hand(share, few):
 
 def test_nothing_carries_nothing():
     assert carriers(np.zeros(3)) == 0
+
+
+def test_a_raw_image_is_refused():
+    with pytest.raises(UserError, match="the image is uint8, expected a standardised one"):
+        contributions(KERNELS, np.array([1, 9, 5], np.uint8), output=0)

@@ -4,8 +4,11 @@ import dataclasses
 import gzip
 import hashlib
 import http.server
+import io
 import pathlib
+import tarfile
 import threading
+import zipfile
 
 import numpy as np
 import pytest
@@ -44,6 +47,27 @@ def write(folder: pathlib.Path, files: dict[str, bytes], *, packed: bool = False
     return folder
 
 
+def pack(path: pathlib.Path, files: dict[str, bytes], *, prefix="cifar-10-batches-bin/", extra=()) -> pathlib.Path:
+    """Write a tar archive, gzipped if its name says so; `extra` are members without contents."""
+    path.parent.mkdir(exist_ok=True)
+    with tarfile.open(path, "w:gz" if path.suffix == ".gz" else "w") as tar:
+        for member in extra:
+            tar.addfile(member)
+        for name, data in files.items():
+            member = tarfile.TarInfo(prefix + name)
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+    return path
+
+
+def zipped(path: pathlib.Path, files: dict[str, bytes], *, packed: bool = False) -> pathlib.Path:
+    """Write a zip archive, of gzipped files if `packed`."""
+    with zipfile.ZipFile(path, "w") as made:
+        for name, data in files.items():
+            made.writestr(name, gzip.compress(data) if packed else data)
+    return path
+
+
 def published_as(spec: Published, files: dict[str, bytes], mirrors: tuple[str, ...] = ()) -> Published:
     """`spec` as if `files` were what its authors published at `mirrors`."""
     facts = {name: File(len(data), hashlib.sha256(data).hexdigest()) for name, data in files.items()}
@@ -69,7 +93,7 @@ def helpers():
     class Helpers:
         pass
 
-    for function in (idx_bytes, tiny_idx, write, published_as):
+    for function in (idx_bytes, tiny_idx, write, pack, zipped, published_as):
         setattr(Helpers, function.__name__, staticmethod(function))
     return Helpers
 

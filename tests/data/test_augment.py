@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ssm.data.augment import crop_and_flip
-from ssm.data.standardize import restandardize, standardize, statistics
+from ssm.data.standardize import standardize, standardized, statistics
 
 
 def numbered(count, height=5, width=6, channels=2):
@@ -99,10 +99,10 @@ def test_jit_vmap_and_scan_equal_the_loop():
 # The authors' second standardisation, after the augmentation
 
 
-def test_restandardize_against_float64():
+def test_standardized_against_float64():
     pixels = np.random.default_rng(0).integers(0, 256, (20, 32, 32, 3)).astype(np.uint8)
     moved = crop_and_flip(jax.random.key(0), standardize(pixels, *statistics(pixels)))
-    result = np.asarray(jax.jit(restandardize)(moved))
+    result = np.asarray(jax.jit(standardized)(moved))
     exact = np.asarray(moved, np.float64).reshape(20, -1)
     deviations = exact - exact.mean(1, keepdims=True)
     expected = deviations / exact.std(1, keepdims=True)
@@ -111,9 +111,9 @@ def test_restandardize_against_float64():
     assert exact.std(1).min() < 0.95  # so that the second pass does change something
 
 
-def test_restandardize_divides_by_no_less_than_the_floor():
+def test_standardized_divides_by_no_less_than_the_floor():
     images = np.zeros((2, 2, 2, 1), np.float32)
     images[1, 0, 0, 0] = 0.1  # standard deviation 0.0433, below 1 / sqrt(4)
-    result = np.asarray(restandardize(images))
+    result = np.asarray(standardized(images))
     np.testing.assert_array_equal(result[0], 0)
     np.testing.assert_allclose(result[1].ravel(), [0.15, -0.05, -0.05, -0.05], rtol=1e-6)

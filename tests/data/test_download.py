@@ -1,5 +1,4 @@
 import dataclasses
-import io
 import tarfile
 import time
 
@@ -100,40 +99,29 @@ def cifar_files():
     return {name: bytes([label]) * 3073 for label, name in enumerate(spec.files)}
 
 
-def pack(path, files, *, prefix="cifar-10-batches-bin/", extra=()):
-    path.parent.mkdir(exist_ok=True)
-    with tarfile.open(path, "w:gz") as tar:
-        for member in extra:
-            tar.addfile(member)
-        for name, data in files.items():
-            member = tarfile.TarInfo(prefix + name)
-            member.size = len(data)
-            tar.addfile(member, io.BytesIO(data))
-
-
 @pytest.fixture
 def cifar(helpers, server):
     return helpers.published_as(PUBLISHED["cifar10"], cifar_files(), (f"{server.url}good/",))
 
 
-def test_unpacks_an_archive(cifar, server, tmp_path):
-    pack(server.folder / "good" / "cifar-10-binary.tar.gz", cifar_files())
+def test_unpacks_an_archive(cifar, server, helpers, tmp_path):
+    helpers.pack(server.folder / "good" / "cifar-10-binary.tar.gz", cifar_files())
     download(cifar, tmp_path / "kept")
     assert tree(tmp_path / "kept") == sorted(cifar.files)  # the archive itself isn't kept
     assert read_folder(cifar, tmp_path / "kept", published_only=True).train_labels.tolist() == [0, 1, 2, 3, 4]
 
 
-def test_an_archive_cannot_write_elsewhere(cifar, server, tmp_path):
+def test_an_archive_cannot_write_elsewhere(cifar, server, helpers, tmp_path):
     link = tarfile.TarInfo("cifar-10-batches-bin/data_batch_1.bin")
     link.type, link.linkname = tarfile.SYMTYPE, str(tmp_path / "victim")
-    pack(server.folder / "good" / "cifar-10-binary.tar.gz", cifar_files(), prefix="../../../", extra=[link])
+    helpers.pack(server.folder / "good" / "cifar-10-binary.tar.gz", cifar_files(), prefix="../../../", extra=[link])
     download(cifar, tmp_path / "kept")
     assert tree(tmp_path / "kept") == sorted(cifar.files)
     assert not (tmp_path / "victim").exists() and not (tmp_path / "data_batch_1.bin").exists()
 
 
 @pytest.mark.parametrize("damage", ["absent", "longer", "cut", "other bytes"])
-def test_damaged_archives(cifar, server, tmp_path, damage):
+def test_damaged_archives(cifar, server, helpers, tmp_path, damage):
     files = cifar_files()
     path = server.folder / "good" / "cifar-10-binary.tar.gz"
     if damage == "absent":
@@ -142,7 +130,7 @@ def test_damaged_archives(cifar, server, tmp_path, damage):
         files["test_batch.bin"] += b"\0"
     elif damage == "other bytes":
         files["test_batch.bin"] = bytes([7]) * 3073
-    pack(path, files)
+    helpers.pack(path, files)
     if damage == "cut":
         path.write_bytes(path.read_bytes()[:-30])
     kind, message = {

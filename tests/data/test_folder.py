@@ -8,7 +8,7 @@ from ssm.data import (
     WrongHashError,
     WrongMagicError,
 )
-from ssm.data.folder import find_folder, missing_files, read_folder
+from ssm.data.folder import read_folder
 from ssm.data.published import PUBLISHED
 
 MNIST, FASHION, CIFAR10, CIFAR100 = (PUBLISHED[n] for n in ("mnist", "fashion_mnist", "cifar10", "cifar100"))
@@ -113,27 +113,58 @@ def test_a_file_is_absent(tmp_path, helpers):
         read_folder(MNIST, helpers.write(tmp_path, files))
 
 
-@pytest.mark.parametrize("subfolder", ["", "fashion_mnist", "fashion-mnist", "FashionMNIST/raw"])
-def test_finds_the_conventional_folders(tmp_path, helpers, subfolder):
-    folder = helpers.write(tmp_path / subfolder, helpers.tiny_idx())
-    assert find_folder(FASHION, tmp_path) == folder
+def test_of_several_forms_the_first_that_is_whole_is_read(tmp_path, helpers):
+    spec, files = helpers.published_as(MNIST, helpers.tiny_idx()), helpers.tiny_idx()
+    helpers.write(tmp_path, {name: data[:20] if "images" in name else b"" for name, data in files.items()})
+    with pytest.raises(TruncatedFileError, match="train-images-idx3-ubyte: truncated, 20 bytes"):
+        read_folder(spec, tmp_path)
+    helpers.write(tmp_path, files, packed=True)
+    assert read_folder(spec, tmp_path).source.endswith("(the published files, SHA-256 checked)")
 
 
-def test_a_subfolder_comes_before_the_folder_itself(tmp_path, helpers):
-    helpers.write(tmp_path, helpers.tiny_idx())
-    assert find_folder(FASHION, tmp_path) == tmp_path
-    helpers.write(tmp_path / "fashion-mnist", helpers.tiny_idx())
-    assert find_folder(FASHION, tmp_path) == tmp_path / "fashion-mnist"
-    assert find_folder(MNIST, tmp_path) == tmp_path
+def test_an_empty_file_is_said(tmp_path, helpers):
+    for files in ({name: b"" for name in MNIST.files}, {name: b"" for name in CIFAR10.files}):
+        spec = MNIST if len(files) == 4 else CIFAR10
+        with pytest.raises(TruncatedFileError, match=f"{next(iter(files))}: an empty file"):
+            read_folder(spec, helpers.write(tmp_path, files))
 
 
-def test_lists_the_names_it_looked_for(tmp_path):
-    assert find_folder(CIFAR10, tmp_path) is None
-    message = str(missing_files(CIFAR10, tmp_path))
-    assert message.startswith(f"{tmp_path}: no files of cifar10")
-    for name in (*CIFAR10.files, "cifar-10-batches-bin", "binary version"):
-        assert name in message
-    assert "train-labels-idx1-ubyte(.gz)" in str(missing_files(MNIST, tmp_path))
+@pytest.mark.parametrize("name", ["cifar-10-binary.tar.gz", "CIFAR-10-binary.tar"])
+def test_an_archive_is_read_where_it_is(tmp_path, helpers, name):
+    files = {name: bytes([label]) * 3073 for label, name in enumerate(CIFAR10.files)}
+    spec = helpers.published_as(CIFAR10, files)
+    archive = helpers.pack(tmp_path / name, files)
+    dataset = read_folder(spec, tmp_path)
+    assert dataset.train_labels.tolist() == [0, 1, 2, 3, 4] and dataset.test_labels.tolist() == [5]
+    assert dataset.source == f"cifar10: files in {archive} (the published files, SHA-256 checked)"
+    assert list(tmp_path.iterdir()) == [archive]  # nothing is unpacked there
+    helpers.write(tmp_path, {"test_batch.bin": files["test_batch.bin"]})  # some files alone are no reason not to
+    assert str(archive) in read_folder(spec, tmp_path).source
+    helpers.pack(tmp_path / name, files | {"test_batch.bin": bytes([7]) * 3073})
+    with pytest.raises(WrongHashError, match=rf"{name}/test_batch\.bin: SHA-256 .*use --dataset=npz:FILE"):
+        read_folder(spec, tmp_path)
+    helpers.pack(tmp_path / name, {"test_batch.bin": files["test_batch.bin"]})
+    with pytest.raises(MissingFilesError, match=rf"{name}: no data_batch_1\.bin, .*Copy or download it again\."):
+        read_folder(spec, tmp_path)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_zip_of_kaggles_is_read(tmp_path, helpers, packed):
+    spec = helpers.published_as(MNIST, helpers.tiny_idx())
+    files = {
+        f"{name}/{name}.gz" if packed else f"mnist/{name.replace('-idx', '.idx')}": data
+        for name, data in helpers.tiny_idx().items()
+    }
+    helpers.zipped(tmp_path / "archive.zip", {"readme.txt": b"a password is needed"} | files, packed=packed)
+    assert read_folder(spec, tmp_path).source.endswith("archive.zip (the published files, SHA-256 checked)")
+
+
+def test_other_data_under_published_names_is_told_where_it_belongs(tmp_path, helpers):
+    files = helpers.tiny_idx()
+    other = files | {"train-images-idx3-ubyte": files["train-images-idx3-ubyte"][:-1] + b"\xff"}
+    helpers.write(tmp_path, other)
+    with pytest.raises(WrongHashError, match="replace it; or, if it is meant to be other data, use --dataset=idx:DIR"):
+        read_folder(helpers.published_as(MNIST, files), tmp_path)
 
 
 def test_the_published_facts_are_complete():

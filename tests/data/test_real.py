@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ssm.data import load
-from ssm.data.folder import find_folder
+from ssm.data.locate import find_folder
 from ssm.data.published import PUBLISHED
 
 DEBIAN = pathlib.Path("/usr/share/datasets/fashion-mnist")

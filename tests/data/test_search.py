@@ -1,6 +1,10 @@
+import os
+import pathlib
+import tempfile
+
 import pytest
 
-from ssm.data import DataError, DownloadError, MissingFilesError, WrongHashError, load, search
+from ssm.data import DataError, DownloadError, MissingFilesError, UnreadableError, WrongHashError, load, search
 from ssm.data.published import PUBLISHED
 
 
@@ -18,7 +22,7 @@ def tiny(helpers, monkeypatch):
 
 def test_unknown_name():
     with pytest.raises(
-        DataError, match=r"unknown data set 'mnits', expected one of mnist, .*, tfds:NAME, npz:FILE or auto"
+        DataError, match=r"unknown data set 'mnits', expected one of mnist, .*, tfds:NAME, npz:FILE, idx:DIR or auto"
     ):
         load("mnits")
     with pytest.raises(DataError, match="unknown data set 'auto'"):
@@ -40,6 +44,37 @@ def test_a_given_folder_without_the_files_is_an_error(tmp_path, tiny, helpers):
     for name in ("mnist", "auto"):
         with pytest.raises(MissingFilesError, match=r"no files of mnist\. Looked for train-images-idx3-ubyte"):
             load(name, data_dir=tmp_path)
+
+
+def test_a_file_in_place_of_a_folder(tmp_path):
+    (tmp_path / "cifar-10-binary.tar.gz").touch()
+    with pytest.raises(MissingFilesError, match=r"tar\.gz: a file, expected a folder with data sets \(--data-dir"):
+        load("cifar10", data_dir=tmp_path / "cifar-10-binary.tar.gz")
+
+
+@pytest.mark.parametrize("what", ["train-images-idx3-ubyte", "mnist", ""])
+def test_what_may_not_be_read_is_named(helpers, what):
+    with tempfile.TemporaryDirectory() as name:  # pytest's own folders are out of another user's reach
+        helpers.write(pathlib.Path(name, "mnist"), helpers.tiny_idx())
+        os.chmod(name, 0o755)
+        unreadable = pathlib.Path(name, "mnist", what) if "images" in what else pathlib.Path(name, what)
+        os.chmod(unreadable, 0)
+        root = os.geteuid() == 0
+        try:
+            if root:
+                os.seteuid(65534)  # nothing is closed to root
+            with pytest.raises(UnreadableError) as error:
+                load("mnist", data_dir=name)
+        finally:
+            if root:
+                os.seteuid(0)
+            os.chmod(unreadable, 0o755)
+        assert str(error.value).startswith(str(unreadable)) and "can't be read (Permission denied)" in str(error.value)
+
+
+def test_without_a_home_folder(monkeypatch, tmp_path):
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # as where there is neither HOME nor an account
+    assert load("auto").name == "mnist5k"
 
 
 @pytest.mark.parametrize("how", ["--data-dir", "SSM_DATA_DIR"])

@@ -6,6 +6,7 @@ from flax import linen as nn
 import ssm
 from ssm import initializers
 from ssm.analysis import sizes, total
+from ssm.data.dataset import ArrayDataset
 from ssm.data.standardize import standardize, statistics
 from ssm.errors import UserError
 from ssm.export import Artifact, Layer
@@ -196,6 +197,8 @@ def test_files_that_are_not_there_or_cannot_be_written(tmp_path):
         ssm.load(tmp_path / "none.ssm")
     with pytest.raises(UserError, match="cannot be read"):
         ssm.load(tmp_path)
+    with pytest.raises(UserError, match="cannot be read: File name too long"):
+        ssm.load(tmp_path / ("x" * 300))
     layer = Layer(np.ones((1, 1), np.int8), 1.0)
     made = Artifact(layers={"Dense_0": layer}, architecture=None)
     (tmp_path / "file").touch()
@@ -228,3 +231,16 @@ def test_a_run_of_ones_own_net_or_learner_says_how_it_is_exported(tmp_path, sett
     run.config.update(setting)
     with pytest.raises(UserError, match=r"a net or a learner of your own.*from_supermask"):
         from_run(run, 3)
+
+
+def test_a_net_of_inputs_that_are_not_standardised_is_no_file(tmp_path, digits):
+    """Whoever used it would give it standardised images, without a word."""
+    arrays = [array / np.float32(255) for array in (digits.train_images, digits.test_images)]
+    floats = ArrayDataset(
+        "npz:mine", "made", arrays[0], digits.train_labels, arrays[1], digits.test_labels, 4, tuple("abcd")
+    )
+    run = run_config(config(epochs=1, batch_size=64, dataset="npz:mine"), floats, [0], out=tmp_path)
+    with pytest.raises(
+        UserError, match="inputs that are float32, not standardised; a file is for a net of uint8 images"
+    ):
+        from_run(read_finished(run.folder), 0)

@@ -42,7 +42,7 @@ def test_dead_inputs_and_units_by_hand():
     np.testing.assert_array_equal(small.kernels["Dense_0"], [[1], [-1]])
     # Logit 1 has no input, and stays: a net has as many logits as classes.
     np.testing.assert_allclose(
-        small.runtime()(np.asarray([3, 1, 7, 7], np.float32).reshape(1, 1, 4, 1)), [[np.exp(-2) - 1, 0]]
+        small.runtime()(np.asarray([3, 1, 7, -7], np.float32).reshape(1, 1, 4, 1)), [[np.exp(-2) - 1, 0]]
     )
 
 

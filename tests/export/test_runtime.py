@@ -36,8 +36,8 @@ def test_a_dense_net_by_hand():
         "Dense_2": np.asarray([[3, -3]], np.float32),
     }
     run = Runtime(graph(net), kernels, {}, inputs=net.inputs)
-    images = np.asarray([[1, 2], [3, 4]], np.float32).reshape(2, 1, 2, 1)
-    hidden = np.asarray([5 + np.exp(-1) - 1, 11 + np.exp(-3) - 1])  # one unit is 0, one below
+    images = np.asarray([[3, -1], [4, -1]], np.float32).reshape(2, 1, 2, 1)
+    hidden = np.asarray([1 + np.exp(-3) - 1, 2 + np.exp(-4) - 1])  # one unit is 0, one below
     np.testing.assert_allclose(run(images), np.stack([3 * hidden, -3 * hidden], 1), rtol=1e-6)
     np.testing.assert_array_equal(run(images[:1]), run(images)[:1])
     assert run.activations(images)["Dense_1"].shape == (2, 1)

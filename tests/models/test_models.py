@@ -194,3 +194,11 @@ def test_impossible_options_say_what_to_do():
         shapes(ResNet(projections=4))
     with pytest.raises(UserError, match="unknown batch_norm 'off'; known are frozen, statistics, affine"):
         shapes(ResNet(batch_norm="off"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["fcn", "conv2", "resnet20"])
+def test_raw_images_are_refused(name):
+    net = MODELS[name](width=0.1)
+    images = np.zeros((2, 8, 8, 3), np.uint8)
+    with pytest.raises(UserError, match=r"uint8 \[2, 8, 8, 3\], but the net takes standardised ones"):
+        jax.eval_shape(net.init, jax.random.key(0), images)

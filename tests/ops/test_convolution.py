@@ -271,6 +271,22 @@ def test_bfloat16_gradients_are_products_of_rounded_operands(monkeypatch, window
     close(pull(g), pull_rounded(rounded(g)))
 
 
+@pytest.mark.usefixtures("native")
+@pytest.mark.parametrize(
+    ("form", "window", "strides"),
+    [("xla", 3, (1, 1)), ("auto", 3, (2, 2)), ("im2col", 3, (1, 1)), ("winograd", 3, (1, 1)), ("auto", 1, (2, 2))],
+)
+def test_what_bfloat16_does_to_outputs_and_gradients(form, window, strides):
+    """As the table of docs/speed.md and --help say."""
+    x, w = draw((2, 4, 6, 16), (window, window, 16, 16))
+    convolve = partial(conv_general_dilated, form=form, bfloat16=True, **NHWC)
+    y, pull = jax.vjp(lambda x, w: convolve(x, w, strides, "SAME"), x, w)
+    found = [bool((value == rounded(value)).all()) for value in (y, *pull(draw(y.shape)[0]))]
+    of_xla = form == "xla" or (window == 3 and strides == (2, 2))
+    assert y.dtype == jnp.float32
+    assert found == [of_xla and convolution.native_bfloat16(), of_xla, of_xla]
+
+
 @pytest.mark.parametrize("form", ["auto", "im2col", "winograd"])
 def test_bfloat16_differs_from_float32_by_its_rounding(form):
     x, w = draw((3, 4, 6, 16), (3, 3, 16, 16))

@@ -1,3 +1,4 @@
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -127,3 +128,9 @@ def test_a_member_has_the_configurations_rates_numbers_and_rule():
         np.testing.assert_array_equal(found, expected)
     rule = build.member(config("resnet20"), 7).plateau
     assert rule is not None and rule.kind == config("resnet20").schedule
+
+
+def test_the_data_that_a_job_keeps_is_never_traced(digits):
+    kept = []
+    jax.jit(lambda x: kept.append(build.parts(config(), digits)) or x)(1.0)
+    assert not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(kept))

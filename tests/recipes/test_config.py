@@ -69,9 +69,9 @@ def test_what_the_user_says_wins():
         ({"model": "conv4", "dataset": "mnist"}, "--model=conv4 .* takes cifar10, cifar100, .* mnist goes with fcn"),
         (
             {"model": "resnet20", "dataset": "mnist"},
-            "it takes cifar10, cifar100, tfds:NAME or npz:FILE, and mnist goes with fcn",
+            "it takes cifar10, cifar100, tfds:NAME, npz:FILE or idx:DIR, and mnist goes with fcn",
         ),
-        ({"model": "resnet56", "dataset": "svhn"}, "it takes cifar100, cifar10, tfds:NAME or npz:FILE"),
+        ({"model": "resnet56", "dataset": "svhn"}, "it takes cifar100, cifar10, tfds:NAME, npz:FILE or idx:DIR"),
         ({"epochs": 0}, "--epochs must be a whole number above 0"),
         ({"batch_size": 0}, "--batch-size must be a whole number above 0"),
         ({"batch_size": 60_001}, "larger than the data set: mnist has 60000"),
