@@ -49,6 +49,11 @@ raw = net.module.apply(net.variables, digits.test_images.astype("float32")).argm
 assert abs(raw.mean() - 0.70) < 0.01
 np.testing.assert_allclose(net.runtime().logits(images), net.logits(images), rtol=1e-4, atol=1e-4)
 """,
+    "docs/flax.md": """
+import jax, jax.numpy as jnp
+variables = ssm.Supermask(net, learner=last_is_dense).init(jax.random.key(0), jnp.ones((1, 8)))
+assert set(ssm.Supermask(net, learner=last_is_dense).masks(variables)) == {"layers_0/kernel", "layers_2/kernel"}
+""",
     "docs/format.md": """
 header, values, layers = read(open("tiny.ssm", "rb").read())
 assert values == (1.0, -2.0) and list(layers) == ["First", "Last"]
