@@ -9,6 +9,10 @@ class UserError(Exception):
     """An error in the input, with what to do about it; the programs print it and exit with status 2."""
 
 
+class LeftOut(UserWarning):
+    """Something damaged among many is left out; the programs print the message alone."""
+
+
 def require(value: Any, name: str, range_: str, holds: Callable[[Any], bool]) -> None:
     """Raise UserError unless a number is in its range; a traced value has no known value and passes."""
     if isinstance(value, Real) and not holds(value):

@@ -1,6 +1,7 @@
 """A run or a sweep: the seeds of one job or several that are missing, group by group, each group saved as it ends."""
 
 import shutil
+import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -19,11 +20,12 @@ from ssm.runs.folder import Run, clear, open_run
 from ssm.runs.job import Job
 from ssm.runs.journal import Journal
 from ssm.runs.lock import held
+from ssm.runs.memory import brief, in_fitting_groups
 from ssm.runs.names import member_key
 from ssm.runs.processes import Hosts, agreed
 from ssm.runs.progress import Report, counted, reporter
 from ssm.runs.saving import Saving, keeper
-from ssm.runs.signals import Interrupted, Interrupts, watched
+from ssm.runs.signals import Interrupted, Interrupts, Stopped, watched
 from ssm.training.devices import available_memory, environment, seed_loop
 from ssm.training.epoch import SeedLoop
 from ssm.training.first_batch import first_batch, remark
@@ -135,13 +137,14 @@ def run_jobs(
             missing = [number for number, (place, seed) in enumerate(pairs) if seed in lacking[place]]
             checkpoint.remove_finished(folder / checkpoint.FOLDER, finished_keys(runs))
             if missing:
-                Journal(folder, options.log)("opened")
+                Journal(folder, options.log)("opened", seeds=len(missing))
             return missing
 
         identity = f"{folder.name}, data {jobs[0].about['data']}"
         missing = [pairs[number] for number in agreed(options.hosts, opened, identity)]
         if not missing:
             return runs
+        stack.enter_context(_errors_noted(Journal(folder, options.log, options.hosts.number)))
         members = [
             replace(jobs[place].member(seed), run=runs[place].folder.name)
             for place, seed in options.hosts.share(missing)
@@ -245,49 +248,61 @@ def train_groups(
         return
     journal = Journal(folder, options.log, options.hosts.number)
     store, identity = folder / checkpoint.FOLDER, job.about["data"]
-    groups = resumed_groups(members, checkpoint.newest(store, identity, options.log), group)
+    epochs = trainer.task.epochs
     if job.advice is not None:
         options.log(remark(first_batch(trainer, members[0]), job.advice))
-    epochs = trainer.task.epochs
-    total = sum(epochs - (begin.epoch if begin else 0) for _, begin in groups)
-    todo = sum(len(part) * (epochs - (begin.epoch if begin else 0)) for part, begin in groups)
-    journal("start", seeds=len(members), epochs=epochs, todo=todo, group=group)
-    with (
-        reporter(total=total, epochs=epochs) as progress,
-        options.watchers(folder) as watcher,
-        _errors_noted(journal),
-    ):
 
-        def report(now: Progress) -> None:
-            progress(now)
-            _note(journal, now)
-            watcher(now)
+    def train(left: Sequence[Member], group: int) -> Iterator[Sequence[Member]]:
+        groups = resumed_groups(left, checkpoint.newest(store, identity, options.log), group)
+        fitting = trainer if group >= trainer.devices else ready(job, devices=group, loop=options.loop or seed_loop())
+        total = sum(epochs - (begin.epoch if begin else 0) for _, begin in groups)
+        todo = sum(len(part) * (epochs - (begin.epoch if begin else 0)) for part, begin in groups)
+        journal("start", seeds=len(left), epochs=epochs, todo=todo, group=group)
+        with reporter(total=total, epochs=epochs) as progress, options.watchers(folder) as watcher:
 
-        for number, (part, begin) in enumerate(groups, 1):
-            if begin is not None:
-                options.log(f"resuming {counted(len(part), 'seed')} after epoch {begin.epoch}")
-            saved = begin.epoch if begin else None
-            keep = keeper(store, identity, options.saving, interrupts, journal, options.log, saved)
-            outcomes = train_members(
-                trainer, part, report, begin=begin, after_epoch=keep, on_bad_seed=options.on_bad_seed
-            )
-            _add(runs, part, outcomes, options.hosts)
-            journal("saved", seeds=len(part))
-            checkpoint.remove_finished(store, finished_keys(runs.values()))
-            if interrupts.caught is not None and number < len(groups):
-                journal("interrupted")
-                raise Interrupted(
-                    interrupts.caught, f"{number} of {len(groups)} groups of seeds are finished and saved"
+            def report(now: Progress) -> None:
+                progress(now)
+                _note(journal, now)
+                watcher(now)
+
+            for number, (part, begin) in enumerate(groups, 1):
+                if begin is not None:
+                    options.log(f"resuming {counted(len(part), 'seed')} after epoch {begin.epoch}")
+                saved = begin.epoch if begin else None
+                keep = keeper(store, identity, options.saving, interrupts, journal, options.log, saved)
+                outcomes = train_members(
+                    fitting, part, report, begin=begin, after_epoch=keep, on_bad_seed=options.on_bad_seed
                 )
+                _add(runs, part, outcomes, options.hosts)
+                journal("saved", seeds=len(part))
+                checkpoint.remove_finished(store, finished_keys(runs.values()))
+                yield part
+                if interrupts.caught is not None and number < len(groups):
+                    journal("interrupted")
+                    raise Interrupted(
+                        interrupts.caught, f"{number} of {len(groups)} groups of seeds are finished and saved"
+                    )
+
+    def halved(group: int, why: str) -> None:
+        options.log(f"warning: {why}")
+        journal("halved", group=group, reason=why)
+
+    in_fitting_groups(members, group, train, halved)
     journal("end")
 
 
 @contextmanager
 def _errors_noted(journal: Journal) -> Iterator[None]:
+    """Note in the journal what ends training, whatever it is; a signal is noted where training stops."""
     try:
         yield
-    except UserError as error:
-        journal("error", reason=str(error))
+    except Interrupted:
+        raise
+    except Stopped as stopped:
+        journal("interrupted", signal=signal.Signals(stopped.number).name)
+        raise
+    except BaseException as error:
+        journal("error", reason=str(error) if isinstance(error, UserError) else brief(error))
         raise
 
 

@@ -55,7 +55,7 @@ def test_a_group_without_a_seed_left_is_said_at_once(capsys, clock):
 def test_a_terminal_gets_a_bar(monkeypatch, capsys):
     screen = io.StringIO()
     monkeypatch.setattr(
-        progress, "Console", lambda **options: Console(file=screen, force_terminal=True, width=120, **_known(options))
+        progress, "Console", lambda **options: Console(**options | {"file": screen}, force_terminal=True, width=120)
     )
     with reporter(total=4, epochs=2) as report:
         for epoch in (1, 2, 1):
@@ -64,11 +64,6 @@ def test_a_terminal_gets_a_bar(monkeypatch, capsys):
     assert "compiling" in shown  # before the first epoch
     assert "3/4" in shown and "accuracy 85.00%, remaining weights 5.00%" in shown
     assert capsys.readouterr() == ("", "")
-
-
-def _known(options):
-    assert options == {"stderr": True}
-    return {}
 
 
 def test_an_error_within_ends_the_bar_and_goes_on(monkeypatch):
