@@ -14,6 +14,7 @@ from ssm.runs.output import lossy
 
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")  # the last two: schedulers, before a job's time is up
 SIGNALS = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))  # Windows lacks some
+_ALWAYS = (signal.SIGINT, signal.SIGTERM)  # even where a shell has its background jobs ignore Ctrl-C
 SAME_SECONDS = 1.0  # a batch system and a wrapper script often both pass one signal on
 
 
@@ -46,25 +47,27 @@ def _raise(number: int, frame: FrameType | None) -> None:
 
 def _taken() -> tuple[int, ...]:
     """Return those of SIGNALS that mean the end: not what nohup has the process ignore, nor what its user handles."""
-    always = (signal.SIGINT, signal.SIGTERM)
-    return tuple(one for one in SIGNALS if one in always or signal.getsignal(one) in (signal.SIG_DFL, _raise))
+    return tuple(one for one in SIGNALS if one in _ALWAYS or signal.getsignal(one) in (signal.SIG_DFL, _raise))
 
 
 @contextmanager
 def raising() -> Iterator[None]:
-    """Have SIGNALS raise Stopped until the context ends, so that none ends a program without a word.
+    """Have SIGNALS raise Stopped until the context ends, so that none ends a program without a word; then it is over.
 
-    It does nothing outside the main thread.
+    What comes later, as the interpreter ends, changes no exit status: Ctrl-C and SIGTERM end it at once, the rest are
+    ignored.  It does nothing outside the main thread.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    handlers = {number: signal.signal(number, _raise) for number in _taken()}
+    taken = _taken()
+    for number in taken:
+        signal.signal(number, _raise)
     try:
         yield
     finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL if number in _ALWAYS else signal.SIG_IGN)
 
 
 @contextmanager
