@@ -10,7 +10,7 @@ class UserError(Exception):
 
 
 class LeftOut(UserWarning):
-    """Something damaged among many is left out; the programs print the message alone."""
+    """A damaged run among many is left out; the programs print the message alone."""
 
 
 def require(value: Any, name: str, range_: str, holds: Callable[[Any], bool]) -> None:

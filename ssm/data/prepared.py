@@ -23,7 +23,7 @@ _PACKAGES = {"tensorflow_datasets": "tensorflow-datasets", "array_record": "arra
 def folders(data_dir: pathlib.Path | None) -> list[pathlib.Path]:
     """The folders searched for prepared sets: `data_dir`, the environment's TFDS_DATA_DIR, ~/tensorflow_datasets."""
     places = [data_dir, os.environ.get("TFDS_DATA_DIR"), "~/tensorflow_datasets"]
-    return [pathlib.Path(place).expanduser() for place in places if place]
+    return [pathlib.Path(os.path.expanduser(place)) for place in places if place]
 
 
 def find_prepared(name: str, places: list[pathlib.Path]) -> pathlib.Path | None:

@@ -81,7 +81,7 @@ def explained(error: BaseException) -> tuple[int, str] | None:
         return 2, str(error)
     if isinstance(error, KeyboardInterrupt):
         number = error.number if isinstance(error, Stopped) else 2
-        return 128 + number, f"{error or 'stopped'}; what was saved stands, and the same command goes on from it"
+        return 128 + number, f"{str(error) or 'stopped'}; what was saved stands, and the same command goes on from it"
     if isinstance(error, Unwritable):
         if error.error.errno in (errno.EPIPE, errno.EINVAL):  # the second is Windows's
             return 128 + SIGPIPE, ""

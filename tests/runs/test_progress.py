@@ -1,4 +1,6 @@
 import io
+import os
+import sys
 
 import pytest
 from rich.console import Console
@@ -78,3 +80,14 @@ def test_one_seed_is_named_and_metrics_of_ones_own_are_a_loss(capsys, clock):
     with reporter(total=1, epochs=1) as report:
         report(Progress((7,), 1, [{"test_loss": 0.25, "remaining_weights": 0.05}], seconds=1.0, failures={}))
     assert capsys.readouterr().err == "seed 7, epoch 1/1: test loss 0.25, remaining weights 5.00%, 0 s left\n"
+
+
+@pytest.mark.parametrize("ends", [os.pipe, lambda: os.openpty()], ids=["pipe", "terminal"])
+def test_where_the_reader_is_gone_training_goes_on(monkeypatch, ends):
+    read, write = ends()
+    with open(write, "w") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        with reporter(total=2, epochs=2) as report:
+            report(made(1))
+            os.close(read)
+            report(made(2))

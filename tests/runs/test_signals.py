@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from ssm.runs.signals import watched
+from ssm.runs.signals import SIGNALS, watched
 
 PROGRAM = """
 import sys, time
@@ -21,9 +21,9 @@ print("caught", interrupts.caught, flush=True)
 """
 
 
-def start(seconds, manners):
+def start(seconds, manners, program=PROGRAM, shell=()):
     process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(seconds), manners],
+        [*shell, sys.executable, "-c", program, str(seconds), manners],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -32,7 +32,7 @@ def start(seconds, manners):
     return process
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.Signals(number) for number in SIGNALS])
 def test_the_first_signal_is_noted_and_said(number):
     process = start(20, "polite")
     process.send_signal(number)
@@ -67,3 +67,51 @@ def test_the_handlers_before_are_back_afterwards():
         assert signal.getsignal(signal.SIGTERM) is not before[0]
     assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
     assert interrupts.caught is None
+
+
+def test_what_nohup_has_a_program_ignore_stays_ignored():
+    process = start(1.5, "polite", shell=("sh", "-c", 'trap "" HUP; exec "$0" "$@"'))
+    process.send_signal(signal.SIGHUP)
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, out, err) == (0, "caught None\n", "")
+
+
+def test_a_signal_that_its_user_handles_is_left_to_him():
+    own = "import signal\nsignal.signal(signal.SIGUSR1, lambda number, frame: print('own', flush=True))\n"
+    process = start(1.5, "polite", own + PROGRAM)
+    process.send_signal(signal.SIGUSR1)
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, out, err) == (0, "own\ncaught None\n", "")
+
+
+def test_a_signal_is_noted_where_nobody_reads_that_it_was():
+    process = start(20, "polite")
+    process.stderr.close()
+    process.send_signal(signal.SIGHUP)
+    with process.stdout as printed:
+        assert printed.read() == f"caught {int(signal.SIGHUP)}\n"
+    assert process.wait(20) == 0
+
+
+WAITS = """
+import sys, time
+from ssm.runs.signals import raising
+try:
+    with raising():
+        print("ready", flush=True)
+        time.sleep(float(sys.argv[1]))
+except KeyboardInterrupt as stopped:
+    print(stopped, stopped.number, flush=True)
+    time.sleep(1)
+print("the end")
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR2])
+def test_before_training_a_signal_is_as_ctrl_c_and_afterwards_changes_no_status(number):
+    process = start(20, "", WAITS)
+    process.send_signal(number)
+    assert process.stdout.readline() == f"stopped by {number.name} {int(number)}\n"
+    process.send_signal(signal.SIGUSR1)
+    assert process.communicate(timeout=20)[0] == "the end\n"
+    assert process.returncode == 0
