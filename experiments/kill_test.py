@@ -138,14 +138,14 @@ def disturb(out: Path, seeds: str, options: Options, moment: random.Random) -> D
         if process.poll() is not None:
             break
         found.kinds.append(kind)
-        ready = lines(out) > began  # before the program's first lines a signal has Python's or the system's own action
+        ready = lines(out) > began  # before the program's own code begins a signal has Python's or the system's action
         if kind == "closed pipe":
             reader.kill()
             continue
         one = signal.Signals[kind]
         process.send_signal(one)
         found.allowed |= {-one} if kind == "SIGKILL" else {128 + one}
-        # Before the program's own first lines, and as the interpreter ends after an earlier signal.
+        # Before the program's own code begins, and as the interpreter ends after an earlier signal.
         found.allowed |= {-one} if not ready or (number and kind in ("SIGINT", "SIGTERM")) else set()
     found.status = process.wait(PATIENCE)
     reader.wait()

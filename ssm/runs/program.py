@@ -14,9 +14,10 @@ import tyro
 from ssm.errors import LeftOut, UserError
 from ssm.runs.memory import HELP, brief, out_of_memory
 from ssm.runs.output import Unwritable, keep_standard_streams
-from ssm.runs.signals import Interrupted, Stopped, raising
+from ssm.runs.signals import Interrupted, ending
 
 REPORT = "Unless this comes from code of your own, it is a bug of ours: please report it with the lines above."
+STANDS = "what was saved stands, and the same command goes on from it"
 SIGPIPE = 13  # which Windows has no name for
 _ADVICE = {
     errno.EACCES: "see to the right to it, or name another place",
@@ -51,7 +52,7 @@ def run_program(
         f"{name}: {message}\n" if issubclass(category, LeftOut) else form(message, category, *rest)
     )
     try:
-        with raising():
+        with ending(STANDS, ctrl_c=trains):
             try:
                 main(tyro.cli(options, description=description))
             except SystemExit:  # of --help, say
@@ -80,8 +81,7 @@ def explained(error: BaseException) -> tuple[int, str] | None:
     if isinstance(error, UserError):
         return 2, str(error)
     if isinstance(error, KeyboardInterrupt):
-        number = error.number if isinstance(error, Stopped) else 2
-        return 128 + number, f"{str(error) or 'stopped'}; what was saved stands, and the same command goes on from it"
+        return 130, f"stopped; {STANDS}"
     if isinstance(error, Unwritable):
         if error.error.errno in (errno.EPIPE, errno.EINVAL):  # the second is Windows's
             return 128 + SIGPIPE, ""

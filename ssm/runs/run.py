@@ -1,7 +1,6 @@
 """A run or a sweep: the seeds of one job or several that are missing, group by group, each group saved as it ends."""
 
 import shutil
-import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -25,7 +24,7 @@ from ssm.runs.names import member_key
 from ssm.runs.processes import Hosts, agreed
 from ssm.runs.progress import Report, counted, reporter
 from ssm.runs.saving import Saving, keeper
-from ssm.runs.signals import Interrupted, Interrupts, Stopped, watched
+from ssm.runs.signals import Interrupted, Interrupts, watched
 from ssm.training.devices import available_memory, environment, seed_loop
 from ssm.training.epoch import SeedLoop
 from ssm.training.first_batch import first_batch, remark
@@ -145,6 +144,7 @@ def run_jobs(
         if not missing:
             return runs
         stack.enter_context(_errors_noted(Journal(folder, options.log, options.hosts.number)))
+        interrupts = stack.enter_context(watched(GRACE))
         members = [
             replace(jobs[place].member(seed), run=runs[place].folder.name)
             for place, seed in options.hosts.share(missing)
@@ -154,12 +154,11 @@ def run_jobs(
         weights = count_masked(trainer.task.net(trainer.task.numbers), trainer.task.example)
         runs = [replace(run, weights=weights) for run in runs]
         by_name = {run.folder.name: run for run in runs}
-        with watched(GRACE) as interrupts:
-            train_groups(trainer, members, by_name, folder, group, jobs[0], options, interrupts)
-            _await_others(runs, jobs, missing, options.hosts, interrupts)
-            if interrupts.caught is not None and sweep:
-                # In the last epochs: the sweep's other programs must not start.
-                raise Interrupted(interrupts.caught, "stopped after a program whose points are finished")
+        train_groups(trainer, members, by_name, folder, group, jobs[0], options, interrupts)
+        _await_others(runs, jobs, missing, options.hosts, interrupts)
+        if interrupts.caught is not None and sweep:
+            # In the last epochs: the sweep's other programs must not start.
+            raise Interrupted(interrupts.caught, "stopped after a program whose points are finished")
         if options.hosts.number == 0:
             checkpoint.remove_finished(folder / checkpoint.FOLDER, finished_keys(runs))
     return runs
@@ -249,10 +248,13 @@ def train_groups(
     journal = Journal(folder, options.log, options.hosts.number)
     store, identity = folder / checkpoint.FOLDER, job.about["data"]
     epochs = trainer.task.epochs
-    if job.advice is not None:
+    if job.advice is not None and interrupts.caught is None:
         options.log(remark(first_batch(trainer, members[0]), job.advice))
 
     def train(left: Sequence[Member], group: int) -> Iterator[Sequence[Member]]:
+        if interrupts.caught is not None:  # as the program or its first batch was compiled
+            journal("interrupted")
+            raise Interrupted(interrupts.caught, "stopped before an epoch began; what was saved stands")
         groups = resumed_groups(left, checkpoint.newest(store, identity, options.log), group)
         fitting = trainer if group >= trainer.devices else ready(job, devices=group, loop=options.loop or seed_loop())
         total = sum(epochs - (begin.epoch if begin else 0) for _, begin in groups)
@@ -297,9 +299,6 @@ def _errors_noted(journal: Journal) -> Iterator[None]:
     try:
         yield
     except Interrupted:
-        raise
-    except Stopped as stopped:
-        journal("interrupted", signal=signal.Signals(stopped.number).name)
         raise
     except BaseException as error:
         journal("error", reason=str(error) if isinstance(error, UserError) else brief(error))

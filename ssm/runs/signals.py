@@ -5,7 +5,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -26,14 +26,6 @@ class Interrupted(Exception):
         self.number = number
 
 
-class Stopped(KeyboardInterrupt):
-    """A signal came while nothing trained; as Ctrl-C's exception, and the exit status is 128 + `number`."""
-
-    def __init__(self, number: int):
-        super().__init__(f"stopped by {signal.Signals(number).name}")
-        self.number = number
-
-
 @dataclass
 class Interrupts:
     """Which of SIGNALS came first; None while none has."""
@@ -41,30 +33,68 @@ class Interrupts:
     caught: int | None = None
 
 
-def _raise(number: int, frame: FrameType | None) -> None:
-    raise Stopped(number)
+def _nothing(number: int, frame: FrameType | None) -> None:
+    """Keep Python from raising KeyboardInterrupt, and the system from ending the process."""
 
 
-def _taken() -> tuple[int, ...]:
+def _taken(ctrl_c: bool = True) -> tuple[int, ...]:
     """Return those of SIGNALS that mean the end: not what nohup has the process ignore, nor what its user handles."""
-    return tuple(one for one in SIGNALS if one in _ALWAYS or signal.getsignal(one) in (signal.SIG_DFL, _raise))
+    ours = (signal.SIG_DFL, _nothing)
+    taken = tuple(one for one in SIGNALS if one in _ALWAYS or signal.getsignal(one) in ours)
+    return taken if ctrl_c else taken[1:]
 
 
 @contextmanager
-def raising() -> Iterator[None]:
-    """Have SIGNALS raise Stopped until the context ends, so that none ends a program without a word; then it is over.
+def _watching(taken: tuple[int, ...], act: Callable[[int], None]) -> Iterator[None]:
+    """Have a thread act on some signals, until the context ends.
 
-    What comes later, as the interpreter ends, changes no exit status: Ctrl-C and SIGTERM end it at once, the rest are
-    ignored.  It does nothing outside the main thread.
+    Python's own handlers do not run before a compiled epoch has returned, possibly minutes later, and an exception of
+    theirs may be lost in whatever code it comes out of: JAX's imports and callbacks turn it into other errors.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    taken = _taken()
-    for number in taken:
-        signal.signal(number, _raise)
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+
+    def watch() -> None:
+        while numbers := os.read(read, 64):
+            for number in numbers:
+                if number in taken:
+                    act(number)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    handlers = {number: signal.signal(number, _nothing) for number in taken}
+    wakeup = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    watcher.start()
     try:
         yield
+    finally:
+        signal.set_wakeup_fd(wakeup)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        os.close(write)  # ends the thread
+        watcher.join()
+        os.close(read)
+
+
+def _say(text: str) -> None:
+    print(text, file=lossy(sys.stderr), flush=True)
+
+
+@contextmanager
+def ending(message: str, *, ctrl_c: bool) -> Iterator[None]:
+    """Have SIGNALS end the process at once with a message and 128 + their number; without `ctrl_c` but for Ctrl-C.
+
+    When the context ends, so does the program: what comes as the interpreter ends changes no exit status; Ctrl-C and
+    SIGTERM end it at once, the rest are ignored.
+    """
+    taken = _taken(ctrl_c)
+
+    def act(number: int) -> None:
+        _say(f"stopped by {signal.Signals(number).name}; {message}")
+        os._exit(128 + number)
+
+    try:
+        with _watching(taken, act):
+            yield
     finally:
         for number in taken:
             signal.signal(number, signal.SIG_DFL if number in _ALWAYS else signal.SIG_IGN)
@@ -75,43 +105,22 @@ def watched(grace: str) -> Iterator[Interrupts]:
     """Take SIGNALS as a wish until the context ends; does nothing outside the main thread.
 
     The first prints `grace` and is noted; the second ends the process at once with 128 + its number, which loses
-    nothing that was saved, as files are written atomically.  A thread waits for them: Python's own handlers do not run
-    before a compiled epoch has returned, possibly minutes later.
+    nothing that was saved, as files are written atomically.
     """
     found = Interrupts()
     if threading.current_thread() is not threading.main_thread():
         yield found
         return
-    read, write = os.pipe()
-    os.set_blocking(write, False)
-    taken = _taken()
-    watcher = threading.Thread(target=_watch, args=(read, taken, found, grace), daemon=True)
-    # The handlers do nothing: without one Python would raise KeyboardInterrupt or the process end.
-    handlers = {number: signal.signal(number, lambda number, frame: None) for number in taken}
-    wakeup = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-    watcher.start()
-    try:
-        yield found
-    finally:
-        signal.set_wakeup_fd(wakeup)
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-        os.close(write)  # ends the thread
-        watcher.join()
-        os.close(read)
-
-
-def _watch(read: int, taken: tuple[int, ...], found: Interrupts, grace: str) -> None:
     first = 0.0
-    while numbers := os.read(read, 64):
-        for number in numbers:
-            if number not in taken:
-                continue
-            if found.caught is not None:
-                if time.monotonic() - first < SAME_SECONDS:
-                    continue
-                print("stopped at once; the last checkpoint stands", file=lossy(sys.stderr), flush=True)
-                os._exit(128 + number)
-            first = time.monotonic()
-            found.caught = number
-            print(f"{signal.Signals(number).name}: {grace}", file=lossy(sys.stderr), flush=True)
+
+    def act(number: int) -> None:
+        nonlocal first
+        if found.caught is None:
+            first, found.caught = time.monotonic(), number
+            _say(f"{signal.Signals(number).name}: {grace}")
+        elif time.monotonic() - first >= SAME_SECONDS:
+            _say("stopped at once; the last checkpoint stands")
+            os._exit(128 + number)
+
+    with _watching(_taken(), act):
+        yield found

@@ -8,7 +8,6 @@ import pytest
 
 from ssm.errors import UserError
 from ssm.runs.program import REPORT, explained
-from ssm.runs.signals import Stopped
 from tests.support.programs import ROOT
 
 PROGRAM = """
@@ -91,7 +90,6 @@ def test_a_bug_of_ours_keeps_its_traceback(tmp_path):
         (OSError(28, "No space left on device"), 2, "No space left on device; make room"),
         (MemoryError(), 2, "memory does not suffice (MemoryError)"),
         (RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes."), 2, "a smaller --batch-size"),
-        (Stopped(12), 140, "stopped by SIGUSR2; what was saved stands"),
         (KeyboardInterrupt(), 130, "stopped; what was saved stands"),
     ],
 )

@@ -1,6 +1,8 @@
 import dataclasses
 import json
+import os
 import signal
+import time
 from types import SimpleNamespace
 
 import chex
@@ -17,7 +19,7 @@ from ssm.runs.history import read_history
 from ssm.runs.job import recipe_job
 from ssm.runs.mask_file import load_masks
 from ssm.runs.run import RunOptions, fitting_plan, plan
-from ssm.runs.signals import Stopped
+from ssm.runs.signals import Interrupted
 from ssm.runs.status import status
 from ssm.training.first_batch import FirstBatch
 from ssm.training.loop import Outcome, Progress
@@ -243,12 +245,16 @@ def test_what_fails_before_the_first_epoch_is_in_the_journal(digits, tmp_path, t
     assert (found.state, found.seeds, found.reason) == ("failed", (0, 2), "RuntimeError: INTERNAL: no compiler")
 
 
-def test_a_signal_before_training_is_no_failure(digits, tmp_path, trained, monkeypatch):
-    def stop(*arguments, **options):
-        raise Stopped(signal.SIGTERM)
+def test_a_signal_before_the_first_epoch_is_no_failure(digits, tmp_path, trained, monkeypatch):
+    ready = module.ready
 
-    monkeypatch.setattr(module, "ready", stop)
-    with pytest.raises(Stopped):
+    def signalled(*arguments, **options):
+        os.kill(os.getpid(), signal.SIGUSR2)
+        time.sleep(0.2)  # the watcher is a thread
+        return ready(*arguments, **options)
+
+    monkeypatch.setattr(module, "ready", signalled)
+    with pytest.raises(Interrupted, match="stopped before an epoch began") as stopped:
         run_config(config(digits), digits, [0], out=tmp_path)
     (folder,) = tmp_path.iterdir()
-    assert status(folder).state == "stopped"
+    assert (stopped.value.number, status(folder).state, trained) == (signal.SIGUSR2, "stopped", [])

@@ -95,23 +95,35 @@ def test_a_signal_is_noted_where_nobody_reads_that_it_was():
 
 WAITS = """
 import sys, time
-from ssm.runs.signals import raising
-try:
-    with raising():
+from ssm.runs.signals import ending
+with ending("nothing was lost", ctrl_c=sys.argv[2] == "all"):
+    try:
         print("ready", flush=True)
         time.sleep(float(sys.argv[1]))
-except KeyboardInterrupt as stopped:
-    print(stopped, stopped.number, flush=True)
-    time.sleep(1)
-print("the end")
+    except BaseException:  # an exception could be lost like this
+        print("swallowed")
+print("after", flush=True)
+time.sleep(1)
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR2])
-def test_before_training_a_signal_is_as_ctrl_c_and_afterwards_changes_no_status(number):
-    process = start(20, "", WAITS)
+@pytest.mark.parametrize("number", [signal.Signals(number) for number in SIGNALS])
+def test_outside_training_a_signal_ends_the_program_with_a_message(number):
+    process = start(20, "all", WAITS)
     process.send_signal(number)
-    assert process.stdout.readline() == f"stopped by {number.name} {int(number)}\n"
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, out, err) == (128 + number, "", f"stopped by {number.name}; nothing was lost\n")
+
+
+def test_ctrl_c_may_be_left_to_python():
+    process = start(20, "others", WAITS)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=20)[0] == "swallowed\nafter\n" and process.returncode == 0
+
+
+def test_a_signal_as_the_program_ends_changes_no_status():
+    process = start(0, "all", WAITS)
+    assert process.stdout.readline() == "after\n"
     process.send_signal(signal.SIGUSR1)
-    assert process.communicate(timeout=20)[0] == "the end\n"
+    process.communicate(timeout=20)
     assert process.returncode == 0
