@@ -30,7 +30,8 @@ def main(options: Options) -> None:
     """Draw the figures, and print a line for each file written and each figure not drawn.
 
     Raises:
-        UserError: for folders without runs, a damaged file, or an unknown figure.
+        UserError: for folders without runs, or an unknown figure.
+        DamagedRun: if all runs are damaged.
     """
     if not options.folders:
         raise UserError("name at least one run, or folder of runs")

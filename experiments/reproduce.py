@@ -159,4 +159,4 @@ def pair(then: float, now: float) -> str:
 
 
 if __name__ == "__main__":
-    run_program(main, Options)
+    run_program(main, Options, trains=True)

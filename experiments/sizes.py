@@ -33,7 +33,7 @@ def main(options: Options) -> None:
     """Print the table.
 
     Raises:
-        UserError: for folders without a run, or without a run that keeps masks.
+        UserError: for folders without a run, without a run that keeps masks, or if all are damaged.
     """
     found = find_finished(options.folders or (HERE / "results",))
     masked = [run for run in found if run.has_masks]
@@ -43,11 +43,15 @@ def main(options: Options) -> None:
         raise UserError(f"--seeds={options.seeds}: give 1 or more")
     print("| " + " | ".join(HEAD) + " |\n|" + "---|" * len(HEAD))
     without = [f"{run.name}: no masks in its folder" for run in found if not run.has_masks and run.is_masked]
+    damaged = 0
     for run in masked:
         try:
             print("| " + " | ".join(_row(run, run.mask_seeds[: options.seeds])) + " |", flush=True)
         except UserError as error:
             without.append(str(error))
+            damaged += 1
+    if damaged == len(masked):
+        raise UserError(without[-1])
     if without:
         print("\nLeft out:\n")
         print("\n".join(f"- {line}" for line in without))

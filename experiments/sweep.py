@@ -207,4 +207,4 @@ def plot(found: list[dict[str, Any]], path: Path) -> None:
 
 
 if __name__ == "__main__":
-    run_program(main, Sweep, description=__doc__)
+    run_program(main, Sweep, description=__doc__, trains=True)

@@ -77,4 +77,4 @@ def train(config, dataset, seeds: list[int], options: Options) -> None:
 
 
 if __name__ == "__main__":
-    run_program(main, Options, description=__doc__)
+    run_program(main, Options, description=__doc__, trains=True)

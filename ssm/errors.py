@@ -9,6 +9,10 @@ class UserError(Exception):
     """An error in the input, with what to do about it; the programs print it and exit with status 2."""
 
 
+class LeftOut(UserWarning):
+    """A damaged run among many is left out; the programs print the message alone."""
+
+
 def require_function(value: Any, name: str, example: str) -> None:
     """Raise UserError unless a value is a function, or called like one."""
     if not callable(value):

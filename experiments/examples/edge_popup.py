@@ -72,4 +72,4 @@ def sgd(learning_rate, weight_decay):
 
 
 if __name__ == "__main__":
-    run_program(main, Options, description=__doc__)
+    run_program(main, Options, description=__doc__, trains=True)

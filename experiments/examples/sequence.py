@@ -63,4 +63,4 @@ def main(options: Options) -> None:
 
 
 if __name__ == "__main__":
-    run_program(main, Options, description=__doc__)
+    run_program(main, Options, description=__doc__, trains=True)

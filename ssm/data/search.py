@@ -1,8 +1,10 @@
 """`load`: where a data set is searched for, in which order, and what `auto` does when it is not available."""
 
+import contextlib
 import dataclasses
 import os
 import pathlib
+import tempfile
 
 from ssm.data.dataset import Dataset
 from ssm.data.digits import load_mnist5k
@@ -54,12 +56,16 @@ def load(name: str, *, data_dir: str | os.PathLike[str] | None = None, preferred
 
 
 def cache_dir() -> pathlib.Path:
-    """Where downloads are kept: SSM_CACHE_DIR, else `signed-supermask` in the user's cache folder."""
+    """Where downloads are kept: SSM_CACHE_DIR, else `signed-supermask` in the user's (or a temporary) cache folder."""
     if place := os.environ.get("SSM_CACHE_DIR"):
         return pathlib.Path(os.path.expanduser(place))
     import pooch
 
-    return pathlib.Path(pooch.os_cache("signed-supermask"))
+    with contextlib.suppress(RuntimeError):  # a user id without a home folder, in a container, say
+        place = pathlib.Path(pooch.os_cache("signed-supermask"))
+        if place.is_absolute():  # earlier platformdirs take a folder named "~" here for it
+            return place
+    return pathlib.Path(tempfile.gettempdir()) / f"signed-supermask-{os.getuid()}"
 
 
 def _auto(preferred: str, place: pathlib.Path | None, *, given: bool) -> Dataset:

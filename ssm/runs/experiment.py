@@ -4,7 +4,7 @@ import hashlib
 import math
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
@@ -25,6 +25,7 @@ from ssm.plateau import PlateauRule
 from ssm.runs.folder import Run, read_summary
 from ssm.runs.history import Row, read_history
 from ssm.runs.job import Job, program_hash
+from ssm.runs.memory import in_fitting_groups
 from ssm.runs.names import member_key
 from ssm.runs.progress import reporter
 from ssm.runs.reader import read_finished
@@ -274,13 +275,23 @@ def _check_outputs(task: Task, data: Any) -> None:
 def _in_memory(task: Task, data: Any, test: Any, order: Any, members: list[Member], options: RunOptions) -> Result:
     group, devices = plan(len(members), len(jax.local_devices()), options.group)
     loop = options.loop or seed_loop()
-    trainer = make_trainer(task, data, test, order=order, devices=jax.local_devices()[:devices], loop=loop)
-    parts = [members[start : start + group] for start in range(0, len(members), group)]
-    outcomes: list[Outcome] = []
-    with reporter(total=len(parts) * task.epochs, epochs=task.epochs) as progress:
-        for part in parts:
-            outcomes += train_members(trainer, part, progress, on_bad_seed=options.on_bad_seed, variables=True)
-    by_seed = sorted(zip(members, outcomes, strict=True), key=lambda pair: pair[0].seed)
+    places = jax.local_devices()
+    trainer = make_trainer(task, data, test, order=order, devices=places[:devices], loop=loop)
+    outcomes: dict[str, Outcome] = {}
+
+    def train(left: Sequence[Member], group: int) -> Iterator[Sequence[Member]]:
+        fitting = trainer
+        if group < devices:
+            fitting = make_trainer(task, data, test, order=order, devices=places[:group], loop=loop)
+        parts = [left[start : start + group] for start in range(0, len(left), group)]
+        with reporter(total=len(parts) * task.epochs, epochs=task.epochs) as progress:
+            for part in parts:
+                own = train_members(fitting, part, progress, on_bad_seed=options.on_bad_seed, variables=True)
+                outcomes.update(zip((member.key for member in part), own, strict=True))
+                yield part
+
+    in_fitting_groups(members, group, train, lambda group, why: options.log(f"warning: {why}"))
+    by_seed = sorted(((member, outcomes[member.key]) for member in members), key=lambda pair: pair[0].seed)
     whole = [(member.seed, one) for member, one in by_seed if one.masks is not None]
     return Result(
         seeds=[seed for seed, _ in whole],

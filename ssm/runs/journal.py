@@ -3,8 +3,9 @@
 `journal.jsonl` is that of process 0, `journal-1.jsonl` that of another one that shares the run's seeds.
 
 `{"event": "epoch", "time": ..., "process": 0, "run": ..., "seed": 3, "epoch": 7, "test_accuracy": ..., ...}` for each
-seed and epoch.  Other events are `opened`, `start` (how many seeds, and the epochs that they have still to go, in all),
-`saved` (seeds finished), `bad_seed`, `checkpoint`, `interrupted`, `error` and `end`.  After a resume the epochs since
+seed and epoch.  Other events are `opened` (how many seeds are missing), `start` (how many seeds, and the epochs that they
+have still to go, in all), `saved` (seeds finished), `bad_seed`, `checkpoint`, `halved` (fewer seeds at once, as memory did
+not suffice; a new `start` follows), `interrupted`, `error` (any exception) and `end`.  After a resume the epochs since
 the last checkpoint come again: of two lines for one seed and epoch the later one counts.
 """
 

@@ -7,11 +7,12 @@ the program renames no run.  Earlier versions made names from all settings they 
 import hashlib
 import json
 import os
+import warnings
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from ssm.errors import UserError
+from ssm.errors import LeftOut, UserError
 from ssm.files import plain, read_json
 from ssm.recipes.presets import named_settings
 
@@ -42,18 +43,18 @@ def run_folder(root: str | os.PathLike[str], config: Mapping[str, Any]) -> Path:
     """Return the folder under `root` of a configuration's run, which need not be there.
 
     It is the one named by `run_name`; if there is none, but a run of the same meaning that an earlier version named, it
-    is that one.
-
-    Raises:
-        UserError: naming the config.json, if one that may be this run's is damaged.
+    is that one.  One whose config.json is damaged is left out, with a warning (LeftOut).
     """
     own = Path(root) / run_name(config)
     if (own / "config.json").exists():
         return own
     for folder in sorted(Path(root).glob(f"{_prefix(config)}-{'[0-9a-f]' * _DIGITS}")):
-        path = folder / "config.json"
-        if path.exists() and not differences(read_config(path), config):
-            return folder
+        try:
+            path = folder / "config.json"
+            if path.exists() and not differences(read_config(path), config):
+                return folder
+        except (UserError, OSError) as error:
+            warnings.warn(f"{folder} is left out, though it may be this run's: {error}", LeftOut, stacklevel=2)
     return own
 
 

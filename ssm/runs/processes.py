@@ -18,6 +18,7 @@ import jax
 import numpy as np
 
 from ssm.errors import UserError
+from ssm.runs.program import explained
 from ssm.runs.signals import Interrupted
 
 T = TypeVar("T")
@@ -82,8 +83,8 @@ def together() -> Iterator[None]:
     except BaseException as error:
         if jax.process_count() == 1:
             raise
-        status = {UserError: 2, KeyboardInterrupt: 130}.get(type(error), 1)
-        print(traceback.format_exc() if status == 1 else error, file=sys.stderr, flush=True)
+        status, message = explained(error) or (1, traceback.format_exc())
+        print(message, file=sys.stderr, flush=True)
         if jax.process_index() == 0:
             time.sleep(GRACE_SECONDS)  # the others' own messages, which the end of process 0 would cut off
         os._exit(status)

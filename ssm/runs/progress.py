@@ -4,12 +4,13 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Protocol, TextIO
 
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from ssm.runs.output import lossy
 from ssm.training.loop import Progress as EpochProgress
 
 LINE_SECONDS = 10.0
@@ -42,12 +43,13 @@ def reporter(*, total: int, epochs: int) -> Iterator[Report]:
 
     `total` counts the epochs of all groups that are still to come, and `epochs` those of one seed.
     """
-    console = Console(stderr=True)
+    screen = lossy(sys.stderr)
+    console = Console(file=screen)
     if console.is_terminal:
         with _bar(console, total) as report:
             yield report
     else:
-        yield _lines(total, epochs)
+        yield _lines(screen, total, epochs)
 
 
 @contextmanager
@@ -64,7 +66,7 @@ def _bar(console: Console, total: int) -> Iterator[Report]:
         yield lambda now: bar.update(task, advance=1, description=_text(now))
 
 
-def _lines(total: int, epochs: int) -> Report:
+def _lines(screen: TextIO, total: int, epochs: int) -> Report:
     started = time.perf_counter()
     state = {"done": 0, "said": -LINE_SECONDS}
 
@@ -78,7 +80,7 @@ def _lines(total: int, epochs: int) -> Report:
         seeds = f"{len(now.seeds)} seeds" if len(now.seeds) > 1 else f"seed {now.seeds[0]}"
         print(
             f"{seeds}, epoch {now.epoch}/{epochs}: {_text(now)}, {left:.0f} s left",
-            file=sys.stderr,
+            file=screen,
             flush=True,
         )
 

@@ -2,15 +2,17 @@
 
 import csv
 import os
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from jaxtyping import Int8
 
-from ssm.errors import UserError
+from ssm.errors import LeftOut, UserError
 from ssm.runs.history import Row, curve, read_history
 from ssm.runs.mask_file import load_masks
 from ssm.recipes.presets import BLOCKS, NEUTRAL, recipe
@@ -19,6 +21,47 @@ from ssm.runs.names import read_config, run_name
 
 _NAMED = ("model", "method", "init", "preset", "dataset", "epochs")
 """What a summary says of the configuration, for a folder without one."""
+
+T = TypeVar("T")
+V = TypeVar("V")
+
+
+class DamagedRun(UserError):
+    """A file of a run, in `folder`, is damaged or cannot be read."""
+
+    def __init__(self, message: str, folder: Path):
+        super().__init__(message)
+        self.folder = folder
+
+
+@contextmanager
+def reading(folder: Path) -> Iterator[None]:
+    """Have what is wrong with a run's file be a DamagedRun."""
+    try:
+        yield
+    except UserError as error:
+        raise DamagedRun(str(error), folder) from error
+
+
+def leave_out(error: DamagedRun) -> None:
+    """Warn (LeftOut) that a damaged run is not counted."""
+    warnings.warn(f"{error.folder} is left out: {error}", LeftOut, stacklevel=2)
+
+
+def without_damaged(runs: Mapping[Path, T], use: Callable[[dict[Path, T]], V]) -> V:
+    """Return `use(runs)`; a run, by its folder, that turns out to be damaged is left out with a warning (LeftOut).
+
+    Raises:
+        DamagedRun: if no other is left.
+    """
+    left = dict(runs)
+    while True:
+        try:
+            return use(left)
+        except DamagedRun as error:
+            if left.pop(error.folder, None) is None or not left:
+                raise
+            leave_out(error)
 
 
 @dataclass(frozen=True)
@@ -62,7 +105,7 @@ class FinishedRun:
         For a folder without a configuration it is the preset's.
 
         Raises:
-            UserError: for a name that neither the configuration nor the preset knows.
+            DamagedRun: for a name that neither the configuration nor the preset knows.
         """
         if name in self.config:
             return self.config[name]
@@ -71,16 +114,18 @@ class FinishedRun:
         if self.config and name in NEUTRAL and not (name == "batch_norm" and self.setting("model") in BLOCKS):
             return NEUTRAL[name]
         model, method, preset, dataset = (self.setting(key) for key in ("model", "method", "preset", "dataset"))
-        usual = recipe(model, method, preset, dataset)
+        with reading(self.folder):
+            usual = recipe(model, method, preset, dataset)
         if name not in usual:
-            raise UserError(f"{self.folder / 'config.json'} has no {name}, and it has no usual value")
+            raise DamagedRun(f"{self.folder / 'config.json'} has no {name}, and it has no usual value", self.folder)
         return usual[name]
 
     def masks(self, seeds: Sequence[int] | None = None) -> dict[str, Int8[np.ndarray, "seeds ..."]]:
         """Return the final masks by layer, of these seeds in this order; of `mask_seeds` where none are named.
 
         Raises:
-            UserError: where the folder keeps none, or not those of a seed that was asked for, or a file is damaged.
+            UserError: where the folder keeps none, or not those of a seed that was asked for.
+            DamagedRun: where a file is damaged.
         """
         if not self.is_masked:
             raise UserError(f"{self.folder} is a baseline: it has no masks")
@@ -93,12 +138,14 @@ class FinishedRun:
             raise UserError(f"{self.folder} has no masks of seeds {', '.join(map(str, missing))}")
         if not seeds:
             raise UserError("no seeds were named whose masks to read")
-        found = [load_masks(mask_path(self.folder, seed)) for seed in seeds]
+        with reading(self.folder):
+            found = [load_masks(mask_path(self.folder, seed)) for seed in seeds]
         shapes = {layer: mask.shape for layer, mask in found[0].items()}
         for seed, one in zip(seeds, found, strict=True):
             if {layer: mask.shape for layer, mask in one.items()} != shapes:
-                raise UserError(
-                    f"{mask_path(self.folder, seed)} is damaged: its layers are not those of seed {seeds[0]}"
+                raise DamagedRun(
+                    f"{mask_path(self.folder, seed)} is damaged: its layers are not those of seed {seeds[0]}",
+                    self.folder,
                 )
         return {layer: np.stack([one[layer] for one in found]) for layer in shapes}
 
@@ -106,50 +153,83 @@ class FinishedRun:
         """Return mean, 5 % and 95 % quantile over the seeds, per epoch, as `ssm.runs.history.curve` makes them.
 
         Raises:
-            UserError: naming the file, if neither history.csv nor curve.csv is there, or it is damaged.
+            DamagedRun: naming the file, if neither history.csv nor curve.csv is there, or it is damaged.
         """
-        if (self.folder / "history.csv").exists():
-            seeds = set(self.seeds)
-            return curve([row for row in read_history(self.folder / "history.csv") if row["seed"] in seeds])
-        return _read_curve(self.folder / "curve.csv")
+        with reading(self.folder):
+            if (self.folder / "history.csv").exists():
+                seeds = set(self.seeds)
+                return curve([row for row in read_history(self.folder / "history.csv") if row["seed"] in seeds])
+            return _read_curve(self.folder / "curve.csv")
 
 
 def read_finished(folder: str | os.PathLike[str]) -> FinishedRun:
     """Return the run in a folder, its own or a published one.
 
     Raises:
-        UserError: naming the folder if it holds no run with finished seeds, or the file that is damaged.
+        UserError: naming the folder if it holds no run with finished seeds.
+        DamagedRun: naming the file that is damaged.
     """
     folder = Path(folder)
-    if not (folder / "summary.json").exists():
+    if not _has_summary(folder):
         raise UserError(f"{folder} holds no run with finished seeds: no summary.json in it")
     path = folder / "config.json"
-    return FinishedRun(folder, read_config(path) if path.exists() else {}, read_summary(folder))
+    with reading(folder):
+        return FinishedRun(folder, read_config(path) if path.exists() else {}, read_summary(folder))
+
+
+def _has_summary(folder: Path) -> bool:
+    """Say whether a run with finished seeds is there; raises DamagedRun for a folder that may not be looked into."""
+    try:
+        return (folder / "summary.json").exists()
+    except OSError as error:
+        raise DamagedRun(f"{folder} cannot be read: {error.strerror or error}", folder) from error
 
 
 def find_finished(folders: Sequence[str | os.PathLike[str]]) -> list[FinishedRun]:
     """Return the runs in folders that are runs or hold some one level down; of two of one configuration, the larger.
 
     Of two as large it is the one with more masks: a run's own folder rather than what was published of it.
-    A folder inside one of these that has no finished seed yet is skipped.
+    A folder inside one of these that has no finished seed yet is skipped.  A damaged run is left out, with a warning
+    (LeftOut), unless there is no other.
 
     Raises:
-        UserError: naming a folder that is missing, unreadable or without finished seeds, or a damaged file.
+        UserError: naming a folder that is missing, unreadable or without finished seeds.
+        DamagedRun: if all are damaged.
     """
     runs: dict[str, FinishedRun] = {}
-    for folder in map(Path, folders):
+    damaged: list[DamagedRun] = []
+    for path in (path for folder in folders for path in _places(Path(folder))):
         try:
-            inside = [folder] if (folder / "summary.json").exists() else sorted(folder.iterdir())
-            found = [path for path in inside if (path / "summary.json").exists()]
-        except OSError as error:
-            raise UserError(f"{folder} cannot be read: {error.strerror or error}") from error
-        if not found:
-            raise UserError(f"{folder} holds no run with finished seeds: no summary.json in it, or one folder down")
-        for run in map(read_finished, found):
-            name = _name(run)
-            if name not in runs or _size(run) > _size(runs[name]):
-                runs[name] = run
+            run = read_finished(path)
+        except DamagedRun as error:
+            damaged.append(error)
+            continue
+        name = _name(run)
+        if name not in runs or _size(run) > _size(runs[name]):
+            runs[name] = run
+    if damaged and not runs:
+        raise damaged[0]
+    for error in damaged:
+        leave_out(error)
     return list(runs.values())
+
+
+def _places(folder: Path) -> list[Path]:
+    """Return the folders of runs that a folder is or holds, one that may not be looked into among them."""
+
+    def may_be_run(path: Path) -> bool:
+        try:
+            return _has_summary(path)
+        except DamagedRun:
+            return True
+
+    try:
+        found = [folder] if may_be_run(folder) else [path for path in sorted(folder.iterdir()) if may_be_run(path)]
+    except OSError as error:
+        raise UserError(f"{folder} cannot be read: {error.strerror or error}") from error
+    if not found:
+        raise UserError(f"{folder} holds no run with finished seeds: no summary.json in it, or one folder down")
+    return found
 
 
 def _size(run: FinishedRun) -> tuple[int, int]:

@@ -19,6 +19,7 @@ from ssm.runs.folder import Run, clear, open_run
 from ssm.runs.job import Job
 from ssm.runs.journal import Journal
 from ssm.runs.lock import held
+from ssm.runs.memory import brief, in_fitting_groups
 from ssm.runs.names import member_key
 from ssm.runs.processes import Hosts, agreed
 from ssm.runs.progress import Report, counted, reporter
@@ -145,13 +146,15 @@ def run_jobs(
             missing = [number for number, (place, seed) in enumerate(pairs) if seed in lacking[place]]
             checkpoint.remove_finished(folder / checkpoint.FOLDER, finished_keys(runs))
             if missing:
-                Journal(folder, options.log)("opened")
+                Journal(folder, options.log)("opened", seeds=len(missing))
             return missing
 
         identity = f"{folder.name}, data {jobs[0].about['data']}"
         missing = [pairs[number] for number in agreed(options.hosts, opened, identity)]
         if not missing:
             return runs
+        stack.enter_context(_errors_noted(Journal(folder, options.log, options.hosts.number)))
+        interrupts = stack.enter_context(watched(GRACE))
         members = [
             replace(jobs[place].member(seed), run=runs[place].folder.name)
             for place, seed in options.hosts.share(missing)
@@ -161,12 +164,11 @@ def run_jobs(
         weights = count_masked(trainer.task.net(trainer.task.numbers), trainer.task.example)
         runs = [replace(run, weights=weights) for run in runs]
         by_name = {run.folder.name: run for run in runs}
-        with watched(GRACE) as interrupts:
-            train_groups(trainer, members, by_name, folder, group, jobs[0], options, interrupts)
-            _await_others(runs, jobs, missing, options.hosts, interrupts)
-            if interrupts.caught is not None and sweep:
-                # In the last epochs: the sweep's other programs must not start.
-                raise Interrupted(interrupts.caught, "stopped after a program whose points are finished")
+        train_groups(trainer, members, by_name, folder, group, jobs[0], options, interrupts)
+        _await_others(runs, jobs, missing, options.hosts, interrupts)
+        if interrupts.caught is not None and sweep:
+            # In the last epochs: the sweep's other programs must not start.
+            raise Interrupted(interrupts.caught, "stopped after a program whose points are finished")
         if options.hosts.number == 0:
             checkpoint.remove_finished(folder / checkpoint.FOLDER, finished_keys(runs))
     return runs
@@ -255,49 +257,61 @@ def train_groups(
         return
     journal = Journal(folder, options.log, options.hosts.number)
     store, identity = folder / checkpoint.FOLDER, job.about["data"]
-    groups = resumed_groups(members, checkpoint.newest(store, identity, options.log), group)
-    if job.advice is not None:
-        options.log(remark(first_batch(trainer, members[0]), job.advice))
     epochs = trainer.task.epochs
-    total = sum(epochs - (begin.epoch if begin else 0) for _, begin in groups)
-    todo = sum(len(part) * (epochs - (begin.epoch if begin else 0)) for part, begin in groups)
-    journal("start", seeds=len(members), epochs=epochs, todo=todo, group=group)
-    with (
-        reporter(total=total, epochs=epochs) as progress,
-        options.watchers(folder) as watcher,
-        _errors_noted(journal),
-    ):
+    if job.advice is not None and interrupts.caught is None:
+        options.log(remark(first_batch(trainer, members[0]), job.advice))
 
-        def report(now: Progress) -> None:
-            progress(now)
-            _note(journal, now)
-            watcher(now)
+    def train(left: Sequence[Member], group: int) -> Iterator[Sequence[Member]]:
+        if interrupts.caught is not None:  # as the program or its first batch was compiled
+            journal("interrupted")
+            raise Interrupted(interrupts.caught, "stopped before an epoch began; what was saved stands")
+        groups = resumed_groups(left, checkpoint.newest(store, identity, options.log), group)
+        fitting = trainer if group >= trainer.devices else ready(job, devices=group, loop=options.loop or seed_loop())
+        total = sum(epochs - (begin.epoch if begin else 0) for _, begin in groups)
+        todo = sum(len(part) * (epochs - (begin.epoch if begin else 0)) for part, begin in groups)
+        journal("start", seeds=len(left), epochs=epochs, todo=todo, group=group)
+        with reporter(total=total, epochs=epochs) as progress, options.watchers(folder) as watcher:
 
-        for number, (part, begin) in enumerate(groups, 1):
-            if begin is not None:
-                options.log(f"resuming {counted(len(part), 'seed')} after epoch {begin.epoch}")
-            saved = begin.epoch if begin else None
-            keep = keeper(store, identity, options.saving, interrupts, journal, options.log, saved)
-            outcomes = train_members(
-                trainer, part, report, begin=begin, after_epoch=keep, on_bad_seed=options.on_bad_seed
-            )
-            _add(runs, part, outcomes, options.hosts)
-            journal("saved", seeds=len(part))
-            checkpoint.remove_finished(store, finished_keys(runs.values()))
-            if interrupts.caught is not None and number < len(groups):
-                journal("interrupted")
-                raise Interrupted(
-                    interrupts.caught, f"{number} of {len(groups)} groups of seeds are finished and saved"
+            def report(now: Progress) -> None:
+                progress(now)
+                _note(journal, now)
+                watcher(now)
+
+            for number, (part, begin) in enumerate(groups, 1):
+                if begin is not None:
+                    options.log(f"resuming {counted(len(part), 'seed')} after epoch {begin.epoch}")
+                saved = begin.epoch if begin else None
+                keep = keeper(store, identity, options.saving, interrupts, journal, options.log, saved)
+                outcomes = train_members(
+                    fitting, part, report, begin=begin, after_epoch=keep, on_bad_seed=options.on_bad_seed
                 )
+                _add(runs, part, outcomes, options.hosts)
+                journal("saved", seeds=len(part))
+                checkpoint.remove_finished(store, finished_keys(runs.values()))
+                yield part
+                if interrupts.caught is not None and number < len(groups):
+                    journal("interrupted")
+                    raise Interrupted(
+                        interrupts.caught, f"{number} of {len(groups)} groups of seeds are finished and saved"
+                    )
+
+    def halved(group: int, why: str) -> None:
+        options.log(f"warning: {why}")
+        journal("halved", group=group, reason=why)
+
+    in_fitting_groups(members, group, train, halved)
     journal("end")
 
 
 @contextmanager
 def _errors_noted(journal: Journal) -> Iterator[None]:
+    """Note in the journal what ends training, whatever it is; a signal is noted where training stops."""
     try:
         yield
-    except UserError as error:
-        journal("error", reason=str(error))
+    except Interrupted:
+        raise
+    except BaseException as error:
+        journal("error", reason=str(error) if isinstance(error, UserError) else brief(error))
         raise
 
 

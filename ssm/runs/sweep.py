@@ -1,6 +1,7 @@
 """Sweeps: configurations that differ in some options, as few compiled programs as can be, and what came of them."""
 
 import dataclasses
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import numpy as np
 
 from ssm import thresholds
 from ssm.runs.statistics import interval
-from ssm.errors import UserError
+from ssm.errors import LeftOut, UserError
 from ssm.recipes.config import Config
 from ssm.runs.folder import read_summary
 from ssm.runs.names import run_folder
@@ -44,14 +45,18 @@ def records(
     """Return a sweep's long-format table: one row per point and seed that is finished.
 
     The options that were varied, the seed, its test_accuracy and remaining_weights (shares; None where it was set
-    aside), why it was, and the run's folder.
+    aside), why it was, and the run's folder.  A damaged run is left out, with a warning (LeftOut).
     """
     rows: list[dict[str, Any]] = []
     for point, config in zip(points, configs, strict=True):
         folder = run_folder(out, config.as_dict())
         if not (folder / "summary.json").exists():
             continue
-        summary = read_summary(folder)
+        try:
+            summary = read_summary(folder)
+        except UserError as error:
+            warnings.warn(f"{folder} is left out: {error}", LeftOut, stacklevel=2)
+            continue
         failed = {entry["seed"]: entry.get("reason") or "it turned non-finite" for entry in summary["failed"]}
         for seed in seeds:
             values = {name: summary[name]["values"].get(str(seed)) for name in ("test_accuracy", "remaining_weights")}

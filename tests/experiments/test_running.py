@@ -15,6 +15,7 @@ from ssm.runs.folder import read_summary
 from ssm.runs.history import read_history
 from ssm.runs.journal import read_journal
 from ssm.runs.mask_file import load_masks
+from ssm.runs.status import status
 from tests.support.programs import ROOT, Place
 
 RECIPE = ("--model=fcn", "--dataset=mnist5k", "--width=0.1", "--epochs=5000")
@@ -63,6 +64,20 @@ def test_a_signal_saves_the_epoch_and_says_how_to_go_on(tmp_path, number, status
     read_to(again, f"resuming 1 seed after epoch {epoch}")
     again.kill()
     again.communicate()
+
+
+def test_without_a_reader_training_goes_on_and_a_lost_terminal_saves_it(tmp_path):
+    process = start("--seeds=1", f"--out={tmp_path}")
+    read_to(process, "epoch 1/5000")
+    process.stdout.close()
+    before = len(epochs_of(tmp_path))
+    while len(epochs_of(tmp_path)) < before + 20:
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(60) == 129
+    (folder,) = tmp_path.iterdir()
+    assert list(folder.glob("checkpoints/*.ckpt")) and status(folder).state == "stopped"
 
 
 def test_killed_runs_end_bit_identical(tmp_path):

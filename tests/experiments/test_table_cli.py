@@ -90,15 +90,23 @@ def test_the_program_says_what_is_wrong(tmp_path):
     assert done.stderr == "table.py: absent cannot be read: No such file or directory\n"
     folder = put(tmp_path / "runs" / "mine")
     (folder / "summary.json").write_text("{")
-    done = table(cwd=tmp_path)
+    done = table("runs", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1 and "summary.json is damaged" in done.stderr
-    done = table("--tables=fcn,cnn", cwd=tmp_path)
-    assert done.returncode == 2 and "damaged" in done.stderr
     (folder / "summary.json").unlink()
     done = table("--tables=fcn,cnn", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("table.py: --tables=cnn is not known; choose from: fcn, conv, ")
+
+
+def test_a_half_copied_run_among_others_is_named_and_the_rest_goes_on(tmp_path):
+    put(tmp_path / "runs" / "good")
+    half = put(tmp_path / "runs" / "half")
+    (half / "summary.json").write_bytes((half / "summary.json").read_bytes()[:300])
+    done = table("runs", "--tables=runs", cwd=tmp_path)
+    assert done.returncode == 0 and "| good |" in done.stdout and "| half |" not in done.stdout
+    assert done.stderr.startswith("table.py: runs/half is left out: runs/half/summary.json is damaged")
+    assert done.stderr.count("\n") == 1
 
 
 def test_the_help_names_every_table(tmp_path):

@@ -12,6 +12,7 @@ from PIL import Image
 
 from paper.figures.gallery import FIGURES, draw_all
 from paper.figures.selection import Missing, Shelf
+from ssm.errors import LeftOut
 from ssm.runs.reader import find_finished
 from ssm.viz import labels, style
 from ssm.viz.bars import Distribution, draw_distributions, names
@@ -103,6 +104,18 @@ def test_nothing_covers_the_title_or_leaves_the_page(shelf, name):
     assert all(box.y1 <= title.y0 for box in boxes)
     assert all(box.x0 >= 0 and box.x1 <= 1000 and box.y0 >= 0 for box in boxes)
     assert title.x1 <= 1000
+
+
+@pytest.mark.parametrize(
+    ("file", "name"), [("history.csv", "fcn_sisu_one_ratio"), ("masks/seed-0000.npz", "all_mask_dist")]
+)
+def test_a_damaged_run_is_left_out_of_a_figure_and_named(tmp_path, file, name):
+    good, half = (make_run(tmp_path / "runs", init=init) for init in ("elus", "he"))
+    (half / file).write_bytes((half / file).read_bytes()[:200])
+    shelf = Shelf(find_finished([tmp_path / "runs"]))
+    with pytest.warns(LeftOut, match=f"{half.name} is left out: .*{Path(file).name}"):
+        told = list(draw_all(shelf, tmp_path / "figures", names=[name]))
+    assert len(told) == 2 and all(good.name in one.text and half.name not in one.text for one in told)
 
 
 def test_files_are_written_and_are_the_same_each_time(shelf, tmp_path, monkeypatch):

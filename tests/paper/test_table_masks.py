@@ -1,7 +1,11 @@
 import numpy as np
+import pytest
 
+from paper import tables
 from paper.tables import find_runs
 from paper.tables.masks import first_masks
+from ssm.errors import LeftOut
+from ssm.runs.reader import DamagedRun
 from tests.support.summaries import put
 
 
@@ -24,3 +28,14 @@ def test_counts_by_hand(tmp_path):
     record = table.records[0]
     assert record["always_hidden"] == 100 * (784 * 300 - 4) / (784 * 300)
     assert record["first_remaining"] == 100 * 7 / (2 * 784 * 300)
+
+
+def test_a_damaged_mask_leaves_its_run_out(tmp_path):
+    put(tmp_path / "good", masks={0: masks(0)}, config={})
+    half = put(tmp_path / "half", masks={0: masks(0)}, config={"decay": "coupled"})
+    (half / "masks" / "seed-0000.npz").write_bytes(b"PK")
+    with pytest.warns(LeftOut, match=r"half is left out: .*seed-0000.npz"):
+        (table,) = tables.make(["masks"], find_runs([tmp_path]), {})
+    assert [record.get("run") for record in table.records] == ["good", None]
+    with pytest.raises(DamagedRun, match=r"seed-0000\.npz"):
+        tables.make(["masks"], find_runs([half]), {})

@@ -12,6 +12,7 @@ from flax import linen as nn
 
 import ssm
 from ssm.learners import dense
+from ssm.runs import experiment
 from ssm.runs.run import RunOptions
 
 RNG = np.random.default_rng(0)
@@ -69,6 +70,22 @@ def test_the_variables_are_those_of_the_masks_and_the_accuracy(result):
             np.testing.assert_array_equal(masks[f"{name}/kernel"], mask[place])
         hits = net.apply(variables, TEST[0]).argmax(-1) == TEST[1]  # type: ignore[union-attr]
         assert hits.mean() == pytest.approx(result.final("test_accuracy")[place])
+
+
+def test_a_group_too_large_for_the_memory_is_halved(result, monkeypatch):
+    real = experiment.train_members
+
+    def train_members(trainer, members, *rest, **more):
+        if len(members) > 1:
+            raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes.")
+        return real(trainer, members, *rest, **more)
+
+    monkeypatch.setattr(experiment, "train_members", train_members)
+    logged = []
+    halved = train(sequential(), seeds=[3, 1], epochs=8, options=RunOptions(log=logged.append))
+    assert len(logged) == 1 and "for 2 seeds at once, 1 are trained together now" in logged[0]
+    chex.assert_trees_all_equal(halved.variables, result.variables)
+    assert [row["test_accuracy"] for row in halved.history] == [row["test_accuracy"] for row in result.history]
 
 
 def test_a_seed_is_the_same_alone_in_a_group_and_in_other_groups(result):

@@ -8,11 +8,14 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
+import jax
 import pytest
 
 from ssm.errors import UserError
-from ssm.runs.names import run_name
+from ssm.runs.journal import read_journal
 from ssm.runs.lock import held
+from ssm.runs.names import run_name
+from ssm.runs.status import status
 from ssm.training import devices
 from ssm.training.devices import environment
 from tests.support.runs import Crash, after_epoch, content, crashing, run_config, same_content, short
@@ -108,6 +111,22 @@ def test_a_folder_that_becomes_read_only_loses_nothing(digits, folder_of_everyon
     run = run_config(short(digits), digits, SEEDS, out=folder, log=logged.append)
     assert "resuming 2 seeds after epoch 1" in logged
     same(run, whole)
+
+
+def test_a_group_too_large_for_the_memory_is_halved_and_goes_on_from_its_checkpoint(digits, tmp_path, whole):
+    def fill(now):
+        if len(now.seeds) > 1 and now.epoch == 3:
+            raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes.")
+
+    logged = []
+    run = run_config(short(digits), digits, SEEDS, out=tmp_path, **after_epoch(fill), log=logged.append)
+    (said,) = [line for line in logged if line.startswith("warning: memory does not suffice for 2 seeds at once")]
+    assert "1 are trained together now (JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory" in said
+    assert logged[logged.index(said) + 1 :] == ["resuming 1 seed after epoch 2"] * 2
+    same(run, whole)
+    events = [event["event"] for event in read_journal(run.folder) if event["event"] in ("start", "halved", "end")]
+    assert events == ["start", "halved", "start", "end"]
+    assert status(run.folder).state == "finished"
 
 
 def test_a_folder_that_vanishes_is_made_again(digits, tmp_path, whole):

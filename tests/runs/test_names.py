@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ssm.errors import UserError
+from ssm.errors import LeftOut, UserError
 from ssm.files import read_json, write_json
 from ssm.recipes.config import Config, resolve
 from ssm.recipes.presets import NEUTRAL, named_settings
@@ -171,8 +171,8 @@ def test_a_damaged_configuration_is_one_message(tmp_path, text):
     with pytest.raises(UserError, match=rf"{folder.name}/config\.json is damaged: not "):
         open_run(tmp_path, config=SETTINGS, environment={})
     folder, _ = older(folder)
-    with pytest.raises(UserError, match=rf"{folder.name}/config\.json is damaged: not "):
-        open_run(tmp_path, config=SETTINGS, environment={})
+    with pytest.warns(LeftOut, match=rf"{folder.name} is left out, .*/config\.json is damaged: not "):
+        assert run_folder(tmp_path, SETTINGS).name == run_name(SETTINGS)
     assert open_run(tmp_path, config=resolved(init="he"), environment={}).finished_seeds() == []
 
 

@@ -1,4 +1,6 @@
 import io
+import os
+import sys
 
 import pytest
 from rich.console import Console
@@ -55,7 +57,7 @@ def test_a_group_without_a_seed_left_is_said_at_once(capsys, clock):
 def test_a_terminal_gets_a_bar(monkeypatch, capsys):
     screen = io.StringIO()
     monkeypatch.setattr(
-        progress, "Console", lambda **options: Console(file=screen, force_terminal=True, width=120, **_known(options))
+        progress, "Console", lambda **options: Console(**options | {"file": screen}, force_terminal=True, width=120)
     )
     with reporter(total=4, epochs=2) as report:
         for epoch in (1, 2, 1):
@@ -64,11 +66,6 @@ def test_a_terminal_gets_a_bar(monkeypatch, capsys):
     assert "compiling" in shown  # before the first epoch
     assert "3/4" in shown and "accuracy 85.00%, remaining weights 5.00%" in shown
     assert capsys.readouterr() == ("", "")
-
-
-def _known(options):
-    assert options == {"stderr": True}
-    return {}
 
 
 def test_an_error_within_ends_the_bar_and_goes_on(monkeypatch):
@@ -83,3 +80,14 @@ def test_one_seed_is_named_and_metrics_of_ones_own_are_a_loss(capsys, clock):
     with reporter(total=1, epochs=1) as report:
         report(Progress((7,), 1, [{"test_loss": 0.25, "remaining_weights": 0.05}], seconds=1.0, failures={}))
     assert capsys.readouterr().err == "seed 7, epoch 1/1: test loss 0.25, remaining weights 5.00%, 0 s left\n"
+
+
+@pytest.mark.parametrize("ends", [os.pipe, lambda: os.openpty()], ids=["pipe", "terminal"])
+def test_where_the_reader_is_gone_training_goes_on(monkeypatch, ends):
+    read, write = ends()
+    with open(write, "w") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        with reporter(total=2, epochs=2) as report:
+            report(made(1))
+            os.close(read)
+            report(made(2))

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ssm.errors import UserError
+from ssm.errors import LeftOut, UserError
 from ssm.files import read_json, write_json
-from ssm.runs.reader import find_finished, read_finished
+from ssm.runs.reader import DamagedRun, find_finished, read_finished, without_damaged
 from ssm.runs.history import curve
 from ssm.runs.mask_file import save_masks
 from ssm.runs.folder import mask_path, open_run
@@ -184,6 +184,39 @@ def test_folders_without_runs_and_damaged_files_are_named(tmp_path):
     write_json(folder / "summary.json", read_json(folder / "summary.json") | {"failed": None})
     with pytest.raises(UserError, match=r"summary.json is damaged"):
         read_finished(folder)
+
+
+@pytest.mark.parametrize("file", ["summary.json", "config.json"])
+def test_a_damaged_run_among_others_is_left_out_and_named(tmp_path, file):
+    good, half = make(tmp_path / "a"), make(tmp_path / "b", width=2.0)
+    (half / file).write_bytes((half / file).read_bytes()[:40])
+    for places in ([tmp_path / "a", tmp_path / "b"], [half, good]):
+        with pytest.warns(LeftOut, match=rf"{half.name} is left out: .*{file} is damaged"):
+            assert [run.folder for run in find_finished(places)] == [good]
+    with pytest.raises(DamagedRun, match=rf"{file} is damaged"):
+        find_finished([half])
+
+
+def test_what_is_made_of_runs_is_made_without_the_damaged_ones(tmp_path):
+    good, half, bad = (read_finished(make(tmp_path / name)) for name in "abc")
+    (half.folder / "history.csv").write_text("seed\n")
+    (bad.folder / "history.csv").unlink()
+
+    def lengths(runs):
+        return [len(run.curve()) for run in runs.values()]
+
+    by_folder = {run.folder: run for run in (half, good, bad)}
+    with pytest.warns(LeftOut) as said:
+        assert without_damaged(by_folder, lengths) == [2]
+    assert [str(one.message).split(" is left out")[0] for one in said] == [str(half.folder), str(bad.folder)]
+    with pytest.raises(DamagedRun, match="history.csv"):
+        without_damaged({half.folder: half}, lengths)
+    with pytest.raises(UserError, match="no such"):
+
+        def other(runs):
+            raise UserError("no such")
+
+        without_damaged(by_folder, other)
 
 
 def test_every_published_run_is_read():

@@ -1,5 +1,8 @@
 import dataclasses
 import json
+import os
+import signal
+import time
 from types import SimpleNamespace
 
 import chex
@@ -16,6 +19,8 @@ from ssm.runs.history import read_history
 from ssm.runs.job import recipe_job
 from ssm.runs.mask_file import load_masks
 from ssm.runs.run import RunOptions, fitting_plan, plan
+from ssm.runs.signals import Interrupted
+from ssm.runs.status import status
 from ssm.training.first_batch import FirstBatch
 from ssm.training.loop import Outcome, Progress
 from ssm.training.snapshot import Failure
@@ -205,3 +210,51 @@ def test_seeds_of_other_data_under_the_same_name_are_not_mixed(digits, trained, 
     with pytest.raises(UserError, match=r"other data of the same name \(made by the tests\); choose another --out"):
         run_config(config(digits), other, [0, 1], out=tmp_path)
     assert run_config(config(digits), digits, [0, 1], out=tmp_path).finished_seeds() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (ValueError("two\nlines"), "ValueError: two lines"),
+        (KeyboardInterrupt(), "KeyboardInterrupt"),
+        (SystemExit(3), "SystemExit: 3"),
+        (MemoryError(), "memory does not suffice for one seed (MemoryError)"),
+    ],
+)
+def test_whatever_ends_training_is_in_the_journal(digits, tmp_path, trained, monkeypatch, error, reason):
+    def fail(*arguments, **options):
+        raise error
+
+    monkeypatch.setattr(module, "train_members", fail)
+    with pytest.raises(UserError if isinstance(error, MemoryError) else type(error)):
+        run_config(config(digits), digits, [0], out=tmp_path)
+    (folder,) = tmp_path.iterdir()
+    found = status(folder)
+    assert found.state == "failed" and found.reason.startswith(reason)
+
+
+def test_what_fails_before_the_first_epoch_is_in_the_journal(digits, tmp_path, trained, monkeypatch):
+    def fail(*arguments, **options):
+        raise RuntimeError("INTERNAL: no compiler")
+
+    monkeypatch.setattr(module, "first_batch", fail)
+    with pytest.raises(RuntimeError):
+        run_config(config(digits), digits, [0, 1], out=tmp_path)
+    (folder,) = tmp_path.iterdir()
+    found = status(folder)
+    assert (found.state, found.seeds, found.reason) == ("failed", (0, 2), "RuntimeError: INTERNAL: no compiler")
+
+
+def test_a_signal_before_the_first_epoch_is_no_failure(digits, tmp_path, trained, monkeypatch):
+    ready = module.ready
+
+    def signalled(*arguments, **options):
+        os.kill(os.getpid(), signal.SIGUSR2)
+        time.sleep(0.2)  # the watcher is a thread
+        return ready(*arguments, **options)
+
+    monkeypatch.setattr(module, "ready", signalled)
+    with pytest.raises(Interrupted, match="stopped before an epoch began") as stopped:
+        run_config(config(digits), digits, [0], out=tmp_path)
+    (folder,) = tmp_path.iterdir()
+    assert (stopped.value.number, status(folder).state, trained) == (signal.SIGUSR2, "stopped", [])

@@ -2,12 +2,15 @@ import dataclasses
 
 import pytest
 
-from ssm.errors import UserError
+from ssm.errors import LeftOut, UserError
+from ssm.files import read_json
+from ssm.recipes.config import Config
 from ssm.runs.names import run_name
 from ssm.runs.job import recipe_job
 from ssm.runs.run import RunOptions, run_jobs
 from ssm.runs.saving import Saving
 from ssm.runs.sweep import by_point, grid, pareto, programs, records
+from tests.support.made_runs import make_run
 from tests.support.runs import Crash, content, crashing, run_config, same_content, short
 
 
@@ -105,3 +108,12 @@ def test_the_front_is_what_nothing_beats_in_both():
     points = [(0.9, 0.5), (0.8, 0.2), (0.7, 0.3), (0.8, 0.2), (0.95, 0.6), (0.8, 0.25)]
     found = pareto([{"test_accuracy": accuracy, "remaining_weights": remaining} for accuracy, remaining in points])
     assert found == [True, True, False, True, True, False]
+
+
+def test_a_damaged_point_is_left_out_of_the_table_and_named(tmp_path):
+    points = [{"momentum": 0.5}, {"momentum": 0.9}]
+    folders = [make_run(tmp_path, **point) for point in points]
+    configs = [Config(**read_json(folder / "config.json")) for folder in folders]
+    (folders[1] / "summary.json").write_text("{")
+    with pytest.warns(LeftOut, match=f"{folders[1].name} is left out: .*summary.json is damaged"):
+        assert [row["momentum"] for row in records(points, configs, tmp_path, [0, 1])] == [0.5, 0.5]

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from paper.figures import bars, curves, maps
 from paper.figures.curves import Drawn
 from paper.figures.selection import Missing, Shelf
+from ssm.runs.reader import without_damaged
 from ssm.viz.style import save
 
 _DRAW: Sequence[Callable[[Shelf], Drawn]] = (
@@ -52,13 +53,17 @@ class Outcome(NamedTuple):
 def draw_all(shelf: Shelf, out: Path, *, names: Sequence[str] = ()) -> Iterator[Outcome]:
     """Draw the figures of these names, or all, into `out`, as PNG and SVG, and yield each outcome at once.
 
+    A run with a damaged file is left out of the figures that need it, with a warning, unless there is no other run.
+
     Raises:
         OSError: if a file cannot be written.
-        UserError: for a damaged file of a run.
+        DamagedRun: if all runs are damaged.
     """
     for name in names or FIGURES:
         try:
-            drawn = FIGURES[name](shelf)
+            drawn = without_damaged(
+                {run.folder: run for run in shelf.runs}, lambda left, name=name: FIGURES[name](shelf.of(left))
+            )
         except Missing as missing:
             yield Outcome(name, None, f"{name}: not drawn: {missing}")
             continue

@@ -1,6 +1,7 @@
 """The choice of runs for the paper's figures."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,12 @@ class Shelf:
         self.runs = [run for run in runs if run.seeds]  # with a seed that did not fail
         self.data_dir = data_dir
         self._found: dict[tuple[str, Path], Any] = {}
+
+    def of(self, folders: Collection[Path]) -> "Shelf":
+        """Return the shelf with the runs in these folders alone; what was computed is kept."""
+        part = copy(self)
+        part.runs = [run for run in self.runs if run.folder in folders]
+        return part
 
     def shares(self, run: FinishedRun) -> dict[str, Shares]:
         """Return a run's shares by layer, in the order of the net."""

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from paper.tables.printed import METHODS, Record, dataset
-from ssm.errors import UserError
 from ssm.files import read_json
 from ssm.runs.history import read_history
-from ssm.runs.reader import FinishedRun
+from ssm.runs.reader import DamagedRun, FinishedRun, reading
 from ssm.runs.statistics import interval
 
 Summary = Mapping[str, Any]
@@ -48,7 +47,8 @@ def final_loss(summary: Summary) -> Found:
     if run is None:
         return Found(None)
     if (run.folder / "history.csv").exists():
-        last = {row["seed"]: row.get("test_loss") for row in read_history(run.folder / "history.csv")}
+        with reading(run.folder):
+            last = {row["seed"]: row.get("test_loss") for row in read_history(run.folder / "history.csv")}
         losses = [loss for seed in run.seeds if (loss := last.get(seed)) is not None]
         return Found(interval(losses)._asdict() if losses else None)
     if not (run.folder / "curve.csv").exists():
@@ -105,10 +105,11 @@ def _machine(summary: Summary) -> Record | None:
     if run is None or not (path := run.folder / "environment.json").exists():
         return None
     try:
-        entries = [entry["environment"] for entry in read_json(path) if entry["seeds"]]
+        with reading(run.folder):
+            entries = [entry["environment"] for entry in read_json(path) if entry["seeds"]]
         machines = [{key: environment.get(key) for key in _MACHINE} for environment in entries]
     except (KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{path} is damaged: not the environments of a run ({error!r})") from error
+        raise DamagedRun(f"{path} is damaged: not the environments of a run ({error!r})", run.folder) from error
     if not machines or any(machine != machines[0] for machine in machines):
         return None
     work = {"model": summary["model"], "width": summary["width"], "dataset": dataset(summary)}

@@ -13,6 +13,6 @@ def find_runs(folders: Sequence[Path]) -> dict[str, Record]:
     Beside the additions of `with_config`, each has the `finished` run itself, for data outside its summary.
 
     Raises:
-        UserError: as `ssm.runs.reader.find_finished` does.
+        UserError, DamagedRun: as `ssm.runs.reader.find_finished` does.
     """
     return {run.name: with_config(run.summary, run.config) | {"finished": run} for run in find_finished(folders)}
