@@ -7,6 +7,7 @@ compiling them takes longer than running them.
 import atexit
 import os
 import shutil
+import signal
 import tempfile
 
 import jax
@@ -19,6 +20,10 @@ from ssm.training.devices import use_host_devices
 CACHE = "JAX_COMPILATION_CACHE_DIR"
 LEAST = "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"
 
+if (
+    signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+):  # under nohup: the processes that tests start would ignore it, too
+    signal.signal(signal.SIGHUP, lambda number, frame: None)
 use_host_devices(8)
 if CACHE not in os.environ:  # workers and subprocesses have it from the first process
     os.environ[CACHE] = tempfile.mkdtemp(prefix="ssm-tests-")
