@@ -13,12 +13,12 @@ from ssm.data.standardize import standardize, statistics
 from ssm.errors import UserError
 from ssm.export.contents import digest, kernel_path
 from ssm.models.graph import Architecture
-from ssm.ops.matmul import PRECISION
 from ssm.recipes import build
 from ssm.recipes.config import Config
 from ssm.recipes.presets import NEUTRAL, OWN, kind
 from ssm.training.batches import seed_key
 from ssm.training.epoch import initial_variables, layer_name
+from ssm.training.settings import pinned
 from ssm.trees import unflatten
 
 BATCH = 500  # images
@@ -37,6 +37,7 @@ def module(net: Architecture | None, precision: str, given: nn.Module | None) ->
     return given
 
 
+@pinned()
 def variables(kernels: Mapping[str, np.ndarray], values: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """Return the module's variables from kernels by layer and values by `COLLECTION/LAYER/NAME`, float32."""
     leaves = {("params", *kernel_path(name)): jnp.asarray(kernel) for name, kernel in kernels.items()}
@@ -53,8 +54,7 @@ def logits(compute: Callable[[np.ndarray], jax.Array], images: np.ndarray) -> np
     images = np.asarray(images)
     if images.ndim != 4 or not len(images):
         raise UserError(f"images of shape {list(images.shape)}; give at least one, [n, height, width, channels]")
-    with jax.default_matmul_precision(PRECISION):
-        return np.concatenate([compute(images[start : start + BATCH]) for start in range(0, len(images), BATCH)])
+    return np.concatenate([compute(images[start : start + BATCH]) for start in range(0, len(images), BATCH)])
 
 
 def compiled(net: nn.Module, variables: Mapping[str, Any]) -> Callable[[np.ndarray], jax.Array]:
@@ -64,16 +64,17 @@ def compiled(net: nn.Module, variables: Mapping[str, Any]) -> Callable[[np.ndarr
     def compute(images):
         return net.apply(variables, standardize(images, *statistics(images)))
 
-    return compute
+    return pinned()(compute)
 
 
 @lru_cache(maxsize=4)  # compiling takes a second, drawing a seed's weights some milliseconds
 def _initialise(config: Config, inputs: tuple[int, ...], classes: int):
     net = build.build(config, classes=classes, folded=False)
-    example = jnp.zeros((1, *inputs))
+    example = jnp.zeros((1, *inputs), jnp.float32)
     return jax.jit(lambda seed: initial_variables(net, seed_key(seed), example)["frozen"]["layers"])
 
 
+@pinned()
 def initial_frozen(config: Config, seed: int, inputs: tuple[int, ...], classes: int) -> dict[str, np.ndarray]:
     """Return the frozen kernels of a seed by layer, as training began with them."""
     layers = _initialise(config, inputs, classes)(np.uint32(seed))

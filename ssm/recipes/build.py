@@ -32,6 +32,7 @@ from ssm.thresholds import Rule
 from ssm.training.batches import Images, fixed_order, images_on_device, plain_batch, standardized_batch
 from ssm.training.epoch import Devices, SeedLoop
 from ssm.training.loop import Member, Trainer, make_trainer
+from ssm.training.settings import pinned
 from ssm.training.task import Numbers, Task, accuracy, apply_module
 
 SYMMETRIC = (thresholds.absolute, thresholds.fraction_of_max)
@@ -154,6 +155,7 @@ def network(
     )
 
 
+@pinned()
 def make_task(
     config: Config,
     *,
@@ -209,6 +211,7 @@ def image_batch(data: Images, index: Array, key: Array | None, *, augment: str) 
     return (restandardize(images) if augment == "crop_flip_standardize" else images), labels
 
 
+@pinned()
 def parts(config: Config, dataset: Dataset) -> tuple[Any, Any, np.ndarray | None]:
     """Return the training and the test part of a data set on the device, and the fixed order, if it is asked for."""
 

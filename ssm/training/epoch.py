@@ -11,7 +11,6 @@ from jax import Array, lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Float, Int
 
-from ssm.ops.matmul import PRECISION
 from ssm.supermask import OWN, Supermask, joined, split
 from ssm.training.batches import (
     INIT,
@@ -23,6 +22,7 @@ from ssm.training.batches import (
     steps_per_epoch,
 )
 from ssm.training.metrics import MaskCounts, count
+from ssm.training.settings import pinned
 from ssm.training.step import Params, State, StepInputs, effective_weights, oriented, training_step
 from ssm.training.task import Numbers, Task
 
@@ -92,11 +92,7 @@ def make_program(task: Task, *, loop: SeedLoop, devices: Devices) -> Program:
 
             def one(own):
                 rest = iter(own)
-                # Float32 must mean float32, whatever the caller's precision is: a GPU's products would be TF32.
-                with jax.default_matmul_precision(PRECISION):
-                    return function(
-                        *(next(rest) if spec == spread else arg for arg, spec in zip(args, specs, strict=True))
-                    )
+                return function(*(next(rest) if spec == spread else arg for arg, spec in zip(args, specs, strict=True)))
 
             return loop_over(one, own, count) if loop == "map" else jax.vmap(one)(own)
 
@@ -105,6 +101,7 @@ def make_program(task: Task, *, loop: SeedLoop, devices: Devices) -> Program:
             jax.shard_map(device_part, mesh=mesh, in_specs=specs_, out_specs=spread, check_vma=False), **options
         )
 
+        @pinned()  # to trace it, and to run it: settings are part of what a compiled program is found by
         def call(*args):
             spread_out = next(arg for arg, spec in zip(args, specs, strict=True) if spec == spread)
             return mapped(np.int32(len(jax.tree.leaves(spread_out)[0]) // len(mesh.devices)), *args)
@@ -116,8 +113,8 @@ def make_program(task: Task, *, loop: SeedLoop, devices: Devices) -> Program:
         epoch=over_seeds(partial(_epoch, task), (spread, spread) + (shared,) * 4, donate_argnums=1),
         masks=over_seeds(partial(_final_masks, task), (spread,)),
         variables=over_seeds(partial(_variables, task), (spread,)),
-        place=partial(jax.device_put, device=NamedSharding(mesh, spread)),
-        share=partial(jax.device_put, device=NamedSharding(mesh, shared)),
+        place=pinned()(partial(jax.device_put, device=NamedSharding(mesh, spread))),
+        share=pinned()(partial(jax.device_put, device=NamedSharding(mesh, shared))),
     )
 
 
@@ -194,14 +191,14 @@ def _trained(
         seed, sums = carry
         number, index, valid, learning_rate, weight_decay = now
         inputs, targets = task.batch(train, index, jax.random.fold_in(augmentation, number))
-        counted = epoch * len(indices) + number
+        counted = (epoch * len(indices)).astype(jnp.int32) + number
         step_inputs = StepInputs(counted, inputs, targets, valid, step_key(key, counted), learning_rate, weight_decay)
         # What no step changes is a constant of the scan, not part of its carry.
         seed, more = training_step(task, net, seed._replace(**fixed), step_inputs)
         return (seed._replace(**dict.fromkeys(fixed)), jax.tree.map(jnp.add, sums, more)), None
 
     zeros = {name: jnp.zeros((), jnp.float32) for name in ("loss", *task.metrics)}
-    steps = jnp.arange(len(indices)), indices, valids, given.learning_rates, given.weight_decays
+    steps = jnp.arange(len(indices), dtype=jnp.int32), indices, valids, given.learning_rates, given.weight_decays
     (after, sums), _ = lax.scan(step, (state._replace(**dict.fromkeys(fixed)), zeros), steps)
     after = after._replace(**fixed)
     means = {name: total / (samples * task.passes) for name, total in sums.items()}
@@ -210,7 +207,7 @@ def _trained(
 
 def _kept(task: Task, state: State, given, epoch, order, train, test):
     """Return a seed's state as it is; its information is not reported again, so that it costs nothing."""
-    zeros = {name: jnp.zeros(()) for name in ("loss", *task.metrics)}
+    zeros = {name: jnp.zeros((), jnp.float32) for name in ("loss", *task.metrics)}
     net = task.net(task.numbers)
     shapes = jax.eval_shape(partial(_info, task, net), state, state, zeros, test)
     return state, jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
@@ -230,7 +227,7 @@ def _evaluate(task: Task, net: Supermask, state: State, test: Any) -> dict[str, 
     samples = count_samples(test)
     batch = min(task.evaluation_batch, samples)
     steps = steps_per_epoch(samples, batch)
-    indices = jnp.arange(steps * batch).reshape(steps, batch)
+    indices = jnp.arange(steps * batch, dtype=jnp.int32).reshape(steps, batch)
     variables = {"params": effective_weights(task, net, state, None), **state.rest}
 
     def step(sums, index):
@@ -239,7 +236,10 @@ def _evaluate(task: Task, net: Supermask, state: State, test: Any) -> dict[str, 
         valid = index < samples
         values = {"loss": task.loss(outputs, targets)}
         values |= {name: metric(outputs, targets) for name, metric in task.metrics.items()}
-        return {name: sums[name] + jnp.sum(value * valid, dtype=jnp.float32) for name, value in values.items()}, None
+        return {
+            name: sums[name] + jnp.sum(value * valid.astype(value.dtype), dtype=jnp.float32)
+            for name, value in values.items()
+        }, None
 
     zeros = {name: jnp.zeros((), jnp.float32) for name in ("loss", *task.metrics)}
     sums, _ = lax.scan(step, zeros, indices)

@@ -16,6 +16,7 @@ from ssm.training import metrics
 from ssm.training.batches import count_samples, seed_key, steps_per_epoch
 from ssm.training.devices import seed_loop
 from ssm.training.epoch import Begin, Devices, EpochInputs, Info, Program, SeedLoop, initial_variables, make_program
+from ssm.training.settings import pinned
 from ssm.training.snapshot import Failure, Snapshot, frozen_hashes, restored, stored_arrays
 from ssm.training.step import State
 from ssm.training.task import Task
@@ -80,6 +81,7 @@ class Trainer(NamedTuple):
     resumable: bool  # whether frozen weights are hashed, for snapshots
 
 
+@pinned()
 def make_trainer(
     task: Task,
     train: Any,
@@ -113,6 +115,7 @@ def make_trainer(
     return Trainer(task, program, *shared, devices=len(devices), resumable=resumable)
 
 
+@pinned()
 def train_members(
     trainer: Trainer,
     members: Sequence[Member],
