@@ -187,7 +187,14 @@ def make_task(
         passes=config.passes,
         stops=bool(config.reductions),
         transposed=may_be_transposed(net.learner),
+        # XLA's own convolutions: the faster forms would take longer to compile than the outputs are worth.
+        examined=network(config, classes, precision=config.precision, form="xla") if exported(config) else None,
     )
+
+
+def exported(config: Config) -> bool:
+    """Return whether a configuration's nets can be exported from a run: the built-in ones under the paper's masks."""
+    return kind(config.model) != OWN and config.method in ("signed", "binary")
 
 
 def task_of(config: Config, dataset: Dataset, *, form: Form = "auto", folded: bool | None = None) -> Task:

@@ -2,7 +2,9 @@
 
 import shlex
 import sys
+import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ def run_program(main: Callable[[Any], None], options: type, *, description: str 
     A UserError is one message on stderr and exit status 2; a signal that ends training, one and 128 + its number.
     """
     name = Path(sys.argv[0]).name
+    warnings.formatwarning = partial(_warning, name)
     try:
         main(tyro.cli(options, description=description))
     except UserError as error:
@@ -29,6 +32,11 @@ def run_program(main: Callable[[Any], None], options: type, *, description: str 
     except KeyboardInterrupt:
         print(f"{name}: stopped; what was saved stands, and the same command resumes", file=sys.stderr)
         sys.exit(130)
+
+
+def _warning(name: str, message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> str:
+    kind = "" if category is UserWarning else f"{category.__name__}: "
+    return f"{name}: warning: {kind}{message}\n"
 
 
 def command(*options: str) -> list[str]:

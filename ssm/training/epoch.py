@@ -24,7 +24,7 @@ from ssm.training.batches import (
 from ssm.training.metrics import MaskCounts, count
 from ssm.training.settings import pinned
 from ssm.training.step import Params, State, StepInputs, effective_weights, oriented, training_step
-from ssm.training.task import Numbers, Task
+from ssm.training.task import EXAMPLES, Numbers, Task
 
 SeedLoop: TypeAlias = Literal["map", "vmap"]
 Devices: TypeAlias = Sequence[Any]  # of jax.Device, which type checkers take for a variable
@@ -60,6 +60,7 @@ class Program(NamedTuple):
 
     start: Begin -> State.  epoch: (State (donated), EpochInputs, epoch, fixed order [n] or None, train, test) ->
     (State, Info).  masks: State -> int8 masks by layer.  variables: State -> the Supermask's variables.
+    outputs: (State, test) -> the examined net's outputs of the first test samples, None without one.
     `place` puts an array with a seed axis, and `share` one without, on the devices.
     """
 
@@ -67,6 +68,7 @@ class Program(NamedTuple):
     epoch: Callable[..., tuple[State, Info]]
     masks: Callable[..., dict[str, Array]]
     variables: Callable[..., dict[str, Any]]
+    outputs: Callable[..., Any]
     place: Callable[[Any], Any]
     share: Callable[[Any], Any]
 
@@ -113,6 +115,7 @@ def make_program(task: Task, *, loop: SeedLoop, devices: Devices) -> Program:
         epoch=over_seeds(partial(_epoch, task), (spread, spread) + (shared,) * 4, donate_argnums=1),
         masks=over_seeds(partial(_final_masks, task), (spread,)),
         variables=over_seeds(partial(_variables, task), (spread,)),
+        outputs=over_seeds(partial(_outputs, task), (spread, shared)),
         place=pinned()(partial(jax.device_put, device=NamedSharding(mesh, spread))),
         share=pinned()(partial(jax.device_put, device=NamedSharding(mesh, shared))),
     )
@@ -244,6 +247,16 @@ def _evaluate(task: Task, net: Supermask, state: State, test: Any) -> dict[str, 
     zeros = {name: jnp.zeros((), jnp.float32) for name in ("loss", *task.metrics)}
     sums, _ = lax.scan(step, zeros, indices)
     return {name: total / samples for name, total in sums.items()}
+
+
+def _outputs(task: Task, state: State, test: Any) -> Any:
+    """Return what a seed's net makes of the first test samples, as it is evaluated."""
+    if task.examined is None:
+        return None
+    net = task.net(task.numbers)
+    inputs, _ = task.batch(test, jnp.arange(min(EXAMPLES, count_samples(test)), dtype=jnp.int32), None)
+    variables = {"params": effective_weights(task, net, state, None), **state.rest}
+    return task.apply(task.examined, variables, inputs, train=False)[0]
 
 
 def _int8_masks(net: Supermask, state: State) -> dict[str, Array]:
