@@ -13,10 +13,11 @@ import jax
 
 from ssm.errors import UserError
 from ssm.training.epoch import SeedLoop
-from ssm.training.settings import flags
 
 DISTRIBUTION = "signed-supermask"
 DETERMINISTIC_FLAG = "--xla_gpu_deterministic_ops=true"
+FLAGS = ("XLA_FLAGS", "JAX_DISABLE_MOST_OPTIMIZATIONS", "NVIDIA_TF32_OVERRIDE")
+"""Variables of the environment that change what XLA computes; they are read once, and can only be recorded."""
 
 
 def use_host_devices(count: int | None = None) -> None:
@@ -91,7 +92,7 @@ def environment(**more: Any) -> dict[str, Any]:
         "device": devices[0].device_kind,
         "devices": len(devices),
         "deterministic": is_deterministic(),
-        "flags": flags(),
+        "flags": _flags(),
         "processor": _processor(),
         "git_commit": _git_commit(),
         **more,
@@ -107,6 +108,12 @@ def _processor() -> str:
     names = {key.strip(): value.strip() for key, value in fields.items()}
     widest = next((flag for flag in ("avx512f", "avx2") if flag in names.get("flags", "").split()), "")
     return f"{names.get('model name', platform.processor())}, {cores()} cores {widest}".strip()
+
+
+def _flags() -> dict[str, str]:
+    """Return those of `FLAGS` that are set, but for what `deterministic` says."""
+    found = {name: " ".join(os.environ.get(name, "").replace(DETERMINISTIC_FLAG, "").split()) for name in FLAGS}
+    return {name: value for name, value in found.items() if value}
 
 
 def _version() -> str:

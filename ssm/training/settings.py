@@ -1,6 +1,5 @@
 """JAX's settings that change numbers, held at one value each while anything that decides a result is traced or run."""
 
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -43,9 +42,8 @@ PINNED: Mapping[str, Any] = {
 """JAX's defaults, but for the precision of float32 products; a version of JAX may lack some of them.
 
 Of all that `jax.config` has in JAX 0.10 and 0.12, the rest says where, how fast and with which checks and messages
-programs run, or is read once, as JAX starts, and recorded (`flags`).
+programs run.  What XLA reads of the environment is recorded (`ssm.training.devices.environment`).
 """
-FLAGS = ("XLA_FLAGS", "JAX_DISABLE_MOST_OPTIMIZATIONS", "NVIDIA_TF32_OVERRIDE")
 
 
 @contextmanager
@@ -56,8 +54,3 @@ def pinned() -> Iterator[None]:
             if name in config_states:
                 stack.enter_context(config_states[name](value))
         yield
-
-
-def flags() -> dict[str, str]:
-    """Return the environment variables that change what XLA computes, which a program can only record."""
-    return {name: os.environ[name] for name in FLAGS if os.environ.get(name)}

@@ -1,7 +1,5 @@
 """JAX's settings that a user has for other work change no result."""
 
-from contextlib import ExitStack, contextmanager
-
 import chex
 import jax
 import jax.numpy as jnp
@@ -13,44 +11,18 @@ from ssm.recipes import build
 from ssm.runs.history import read_history
 from ssm.runs.job import program_hash
 from ssm.training.batches import fixed_order, images_on_device
-from ssm.training.settings import PINNED, config_states, flags, pinned
+from ssm.training.settings import PINNED, config_states, pinned
 from tests.support.groups import members_of, one_device, same, train
 from tests.support.programs import Place
 from tests.support.runs import short
+from tests.support.settings import OTHER, under
 
-OTHER = {
-    "jax_enable_x64": True,
-    "jax_explicit_x64_dtypes": "error",
-    "jax_numpy_dtype_promotion": "strict",
-    "jax_numpy_rank_promotion": "raise",
-    "jax_threefry_partitionable": False,
-    "jax_default_prng_impl": "rbg",
-    "jax_enable_custom_prng": True,
-    "jax_legacy_prng_key": "error",
-    "jax_random_seed_offset": 7,
-    "jax_high_dynamic_range_gumbel": True,
-    "jax_accurate_erf_inv": True,
-    "jax_default_matmul_precision": "bfloat16",
-    "jax_softmax_custom_jvp": True,
-    "jax_use_direct_linearize": False,
-    "jax_disable_jit": True,
-    "jax_transfer_guard_host_to_device": "disallow",
-}
 SOME_VERSIONS_ONLY = {
     "jax_accurate_erf_inv",
     "jax_use_hlo_logistic_lowering",
     "jax_custom_jvp3",
     "jax_exec_time_optimization_effort",
 }
-
-
-@contextmanager
-def under(settings):
-    with ExitStack() as stack:
-        for name, value in settings.items():
-            if name in config_states:
-                stack.enter_context(config_states[name](value))
-        yield
 
 
 def test_this_version_of_jax_has_the_settings_by_their_names():
@@ -97,12 +69,6 @@ def test_a_step_and_an_evaluation_promote_no_dtypes(digits, monkeypatch, options
     monkeypatch.setattr("ssm.training.settings.PINNED", {**PINNED, "jax_numpy_dtype_promotion": "strict"})
     config = short(digits, **options)
     program_hash(build.task_of(config, digits), build.parts(config, digits)[0])  # traces both
-
-
-def test_flags_that_only_a_new_process_can_change_are_recorded(monkeypatch):
-    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=true")
-    monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "")
-    assert flags() == {"XLA_FLAGS": "--xla_cpu_enable_fast_math=true"}
 
 
 ENVIRONMENT = {
