@@ -102,6 +102,8 @@ def _summary(artifact: Artifact, path: Path, size: int) -> list[str]:
     lines.append(
         f"{artifact.remaining:,} of {artifact.weights:,} weights remain ({artifact.remaining / artifact.weights:.2%})"
     )
+    if samples := about.get("checked_samples"):
+        lines.append(f"Checked: frozen weights, and the outputs of {samples} test samples, are those that the run kept")
     cells = [["form", "bytes", "dense / form"]]
     for name, count in (
         ("dense float32", whole.dense),

@@ -9,6 +9,7 @@ import tyro
 
 from ssm.errors import UserError
 from ssm.files import write_atomic
+from ssm.runs.example_file import example_path
 from ssm.runs.folder import mask_path
 from ssm.runs.history import curve, read_history
 from ssm.runs.program import run_program
@@ -21,7 +22,8 @@ LIMIT = 100_000
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Copy a run's configuration, environment and summary, its curve over the seeds, and its masks, to DEST/NAME."""
+    """Copy a run's configuration, environment and summary, its curve over the seeds, and each seed's masks, values and
+    examples, to DEST/NAME."""
 
     run: tyro.conf.Positional[Path]
     """The run's folder."""
@@ -44,7 +46,7 @@ def main(options: Options) -> None:
     failed = [entry["seed"] for entry in finished.summary["failed"]]
     names = ["config.json", "environment.json", "summary.json"]
     for seed in finished.mask_seeds[: options.masks]:
-        own = (mask_path(run, seed), value_path(run, seed))
+        own = (mask_path(run, seed), value_path(run, seed), example_path(run, seed))
         names += [str(path.relative_to(run)) for path in own if path.exists()]
     try:
         files = {name: (run / name).read_bytes() for name in names}
@@ -63,7 +65,7 @@ def main(options: Options) -> None:
         dest = options.dest / run.name
         for name, data in files.items():
             write_atomic(dest / name, data)
-        for path in [*dest.glob("masks/*.npz"), *dest.glob("values/*.npz")]:
+        for path in [path for kind in ("masks", "values", "examples") for path in dest.glob(f"{kind}/*.npz")]:
             if str(path.relative_to(dest)) not in files:  # from an earlier copy with more seeds
                 path.unlink()
     except OSError as error:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from ssm.files import plain
 from ssm.models.graph import NETS, architecture, value_shapes
 from ssm.paths import name_path, path_name
 from ssm.recipes.presets import named_settings
+from ssm.runs.example_file import example_path, load_examples
+from ssm.runs.frozen import check_frozen
 from ssm.runs.images import check_standardised, image_facts
 from ssm.runs.initial import config_of
 from ssm.runs.reader import FinishedRun, spans
@@ -21,15 +24,35 @@ from ssm.runs.value_file import load_values, value_path
 from ssm.supermask import Supermask, module_collections, stacked_axes
 from ssm.trees import flatten
 
+TOLERANCE = {"float32": 1e-3, "bfloat16": 0.1}
+"""How far a net's outputs may be from those that a run kept, over the largest of them.
+
+Float32 in another order, as on another backend, is off by some 1e-6, bfloat16 against float32, as here, by some 1e-2,
+another net by some 1 (docs/artefacts.md).
+"""
 _ABOUT = ("method", "init", "preset", "dataset", "epochs")
 
 
-def from_run(run: FinishedRun, seed: int) -> Artifact:
-    """Return the net that a finished seed of a run ended with.
+def frozen_of_run(run: FinishedRun, seed: int) -> dict[str, np.ndarray]:
+    """Return the frozen kernels of a run's seed by layer, drawn again; a warning says if the run keeps no hash of them.
 
     Raises:
-        UserError: for a baseline, a seed that the run does not have, inputs that are no images, or a folder that lacks
-            files.
+        UserError: if they are not those that it was trained with.
+    """
+    inputs, class_names = image_facts(run)
+    frozen = initial_frozen(config_of(run), seed, inputs, len(class_names))
+    check_frozen(run, seed, frozen)
+    return frozen
+
+
+def from_run(run: FinishedRun, seed: int) -> Artifact:
+    """Return the net that a finished seed of a run ended with, checked by its outputs of some test samples.
+
+    The run kept them as training ended.  A warning says if it is of an older version, which kept none.
+
+    Raises:
+        UserError: for a baseline, a seed that the run does not have, inputs that are no images, a folder that lacks
+            files, or a net that is not the one that was trained.
     """
     if not run.is_masked:
         raise UserError(f"{run.folder} is a baseline: it has no mask, and a run keeps no trained weights")
@@ -45,7 +68,7 @@ def from_run(run: FinishedRun, seed: int) -> Artifact:
     inputs, class_names = image_facts(run)
     net = architecture(run.setting, inputs, len(class_names))
     config = config_of(run)
-    frozen = initial_frozen(config, seed, inputs, len(class_names))
+    frozen = frozen_of_run(run, seed)
     if {name: kernel.shape for name, kernel in frozen.items()} != {name: mask.shape for name, mask in masks.items()}:
         raise UserError(f"{run.folder}: the masks of seed {seed} do not fit the net that its configuration names")
     layers, hashes = {}, {}
@@ -57,7 +80,7 @@ def from_run(run: FinishedRun, seed: int) -> Artifact:
     said = run.summary["remaining_weights"]["values"][str(seed)]
     if not math.isclose(remaining, said, rel_tol=1e-6):
         raise UserError(f"{run.folder}: the masks of seed {seed} keep {remaining:.6f}, its summary says {said:.6f}")
-    return Artifact(
+    artifact = Artifact(
         layers=layers,
         values=_values(run, seed, value_shapes(net)),
         architecture=net,
@@ -72,6 +95,32 @@ def from_run(run: FinishedRun, seed: int) -> Artifact:
         },
         recipe={"config": plain(named_settings(config.as_dict())), "seed": seed, "hashes": hashes} if hashes else None,
     )
+    if run.frozen_hash(seed) is None:
+        return artifact
+    return replace(artifact, about={**artifact.about, "checked_samples": _check_outputs(run, seed, artifact)})
+
+
+def _check_outputs(run: FinishedRun, seed: int, artifact: Artifact) -> int:
+    """Return the number of test samples whose outputs a run kept; raises UserError unless a net's are the same.
+
+    They are computed without JAX and in float32, which takes milliseconds where JAX would compile for seconds.
+    """
+    inputs, outputs = load_examples(example_path(run.folder, seed))
+    if inputs.dtype != np.uint8 or inputs.shape[1:] != artifact.known().inputs:
+        raise UserError(
+            f"{run.folder} was trained on inputs {inputs.dtype} {list(inputs.shape[1:])}: only nets of images, uint8 "
+            "[height, width, channels], are exported"
+        )
+    found = artifact.full_runtime().logits(inputs)
+    scale = float(np.abs(outputs).max())
+    error = float(np.abs(found - outputs).max()) if found.shape == outputs.shape else math.inf
+    if not error <= TOLERANCE[artifact.precision] * scale:
+        raise UserError(
+            f"{run.folder}: the net made of seed {seed} is not the one that was trained: its outputs of {len(inputs)} "
+            f"test samples are off by up to {error:.3g}, the largest being {scale:.3g}. A file of the run is damaged "
+            "or of another run: copy the run again, or train the seed again"
+        )
+    return len(inputs)
 
 
 def from_supermask(

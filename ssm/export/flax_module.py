@@ -13,13 +13,13 @@ from ssm.data.standardize import standardized
 from ssm.errors import UserError
 from ssm.export.contents import digest, kernel_path
 from ssm.models.graph import Architecture
-from ssm.ops.matmul import PRECISION
 from ssm.paths import name_path
 from ssm.recipes import build
 from ssm.recipes.config import Config
 from ssm.recipes.presets import NEUTRAL, OWN, kind
 from ssm.training.batches import seed_key
 from ssm.training.epoch import initial_variables, layer_name
+from ssm.training.settings import pinned
 from ssm.trees import unflatten
 
 BATCH = 500  # images
@@ -38,6 +38,7 @@ def module(net: Architecture | None, precision: str, given: nn.Module | None) ->
     return given
 
 
+@pinned()
 def variables(kernels: Mapping[str, np.ndarray], values: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """Return the module's variables from kernels by layer and values by `COLLECTION/LAYER/NAME`, float32.
 
@@ -54,10 +55,9 @@ def logits(compute: Callable[[Any], jax.Array], images: Any) -> Any:
 
     images: at least one; NumPy's, or traced, for which the logits are traced, too.
     """
-    with jax.default_matmul_precision(PRECISION):
-        if not isinstance(images, np.ndarray):  # traced
-            return compute(images)
-        return np.concatenate([compute(images[start : start + BATCH]) for start in range(0, len(images), BATCH)])
+    if not isinstance(images, np.ndarray):  # traced
+        return compute(images)
+    return np.concatenate([compute(images[start : start + BATCH]) for start in range(0, len(images), BATCH)])
 
 
 def compiled(net: nn.Module, variables: Mapping[str, Any]) -> Callable[[np.ndarray], jax.Array]:
@@ -67,7 +67,7 @@ def compiled(net: nn.Module, variables: Mapping[str, Any]) -> Callable[[np.ndarr
     def compute(images):
         return net.apply(variables, standardized(images))
 
-    return compute
+    return pinned()(compute)
 
 
 @lru_cache(maxsize=4)  # compiling takes a second, drawing a seed's weights some milliseconds
@@ -77,6 +77,7 @@ def _initialise(config: Config, inputs: tuple[int, ...], classes: int):
     return jax.jit(lambda seed: initial_variables(net, seed_key(seed), example)["frozen"]["layers"])
 
 
+@pinned()
 def initial_frozen(config: Config, seed: int, inputs: tuple[int, ...], classes: int) -> dict[str, np.ndarray]:
     """Return the frozen kernels of a seed by layer, as training began with them."""
     with jax.ensure_compile_time_eval():  # also where they are asked for inside the user's own jax.jit

@@ -28,6 +28,12 @@ class Folded(NamedTuple):
     lower: Float[Array, ""]
     upper: Float[Array, ""]
 
+    @property
+    def kernel(self) -> Float[Array, "..."]:
+        """The frozen kernel; of stacked seeds, theirs along the same first axes."""
+        constant = self.constant.reshape(self.constant.shape + (1,) * (self.signs.ndim - self.constant.ndim))
+        return constant * self.signs.astype(constant.dtype)
+
 
 def signed(
     *,

@@ -32,6 +32,7 @@ from ssm.thresholds import Rule
 from ssm.training.batches import Images, fixed_order, images_on_device, plain_batch, standardized_batch
 from ssm.training.epoch import Devices, SeedLoop
 from ssm.training.loop import Member, Trainer, make_trainer
+from ssm.training.settings import pinned
 from ssm.training.task import Numbers, Task, accuracy, apply_module
 
 SYMMETRIC = (thresholds.absolute, thresholds.fraction_of_max)
@@ -154,6 +155,7 @@ def network(
     )
 
 
+@pinned()
 def make_task(
     config: Config,
     *,
@@ -185,7 +187,14 @@ def make_task(
         passes=config.passes,
         stops=bool(config.reductions),
         transposed=may_be_transposed(net.learner),
+        # XLA's own convolutions: the faster forms would take longer to compile than the outputs are worth.
+        examined=network(config, classes, precision=config.precision, form="xla") if exported(config) else None,
     )
+
+
+def exported(config: Config) -> bool:
+    """Return whether a configuration's nets can be exported from a run: the built-in ones under the paper's masks."""
+    return kind(config.model) != OWN and config.method in ("signed", "binary")
 
 
 def task_of(config: Config, dataset: Dataset, *, form: Form = "auto", folded: bool | None = None) -> Task:
@@ -209,6 +218,7 @@ def image_batch(data: Images, index: Array, key: Array | None, *, augment: str) 
     return (standardized(images) if augment == "crop_flip_standardize" else images), labels
 
 
+@pinned()
 def parts(config: Config, dataset: Dataset) -> tuple[Any, Any, np.ndarray | None]:
     """Return the training and the test part of a data set on the device, and the fixed order, if it is asked for."""
 

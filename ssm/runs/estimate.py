@@ -15,6 +15,7 @@ from ssm.data import Dataset
 from ssm.recipes.config import Config
 from ssm.supermask import Supermask, joined, module_collections, split
 from ssm.training.epoch import SeedLoop, initial_variables
+from ssm.training.settings import pinned
 from ssm.training.task import Task
 from ssm.trees import Tree, count_weights
 
@@ -53,6 +54,7 @@ class Estimate(NamedTuple):
     seconds: float
 
 
+@pinned()
 def count_masked(net: Supermask, example: Any) -> int:
     """Return the number of weights of a net that its mask covers, without computing anything."""
     return count_weights(jax.eval_shape(net.masks, _shapes(net, example)))
@@ -62,6 +64,7 @@ def _shapes(net: Supermask, example: Any) -> Tree:
     return jax.eval_shape(lambda key: initial_variables(net, key, example), jax.random.key(0))
 
 
+@pinned()
 def estimate(
     task: Task, config: Config, dataset: Dataset, *, group: int, devices: int, loop: SeedLoop
 ) -> Estimate:
@@ -76,6 +79,7 @@ def estimate(
     return Estimate(count_masked(net, task.example), memory(group), OVERHEAD[config.model] * operations / rate)
 
 
+@pinned()
 def memory_needed(task: Task, data_bytes: int, *, devices: int, loop: SeedLoop) -> Memory:
     """Return the function from a group's seeds to the bytes that training them takes.
 

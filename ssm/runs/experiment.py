@@ -42,6 +42,7 @@ from ssm.training.batches import (
 from ssm.training.devices import seed_loop
 from ssm.training.epoch import initial_variables
 from ssm.training.loop import Member, Outcome, make_trainer, train_members
+from ssm.training.settings import pinned
 from ssm.training.task import Task, accuracy, apply_module, one_sample, rated
 
 Metric = Callable[[Any, Any], Array]
@@ -79,6 +80,7 @@ def mean_cross_entropy(logits: Array, labels: Array) -> Array:
     return loss if loss.ndim == 1 else loss.reshape(len(loss), -1).mean(-1)
 
 
+@pinned()
 def train(
     net: Supermask,
     *,
@@ -103,12 +105,13 @@ def train(
 ) -> Result:
     """Train many seeds of a masked net at once; the defaults are the paper's recipe.
 
-    A seed's result depends on the seed and the other arguments alone, never on which seeds run beside it.
+    A seed's result depends on the seed and the other arguments alone, never on which seeds run beside it, nor on JAX's
+    settings: all is computed in 32 bits, under jax_enable_x64, too (`ssm.training.settings`).
 
     Args:
         net: `Supermask(module, learner=...)` around any Flax module.
         data: (x, y) to train on, two pytrees of arrays [n, ...] of any rank and dtype; they lie on the device as they
-            are.  A batch's x is the module's argument (a tuple: its arguments).  x of uint8 with three or four axes are
+            are, numbers of 64 bits in 32.  A batch's x is the module's argument (a tuple: its arguments).  x of uint8 with three or four axes are
             images: [n, height, width] or [n, height, width, channels], kept as bytes and standardised image by image.
         test: as `data`; evaluated after every epoch.
         seeds: how many (from 0), or which.
@@ -232,9 +235,15 @@ def _is_images(x: Any) -> bool:
 def _on_device(data: tuple[Any, Any]) -> Any:
     x, y = data
     if not _is_images(x):
-        return jax.tree.map(jnp.asarray, (x, y))
+        return jax.tree.map(_as_array, (x, y))
     x = np.asarray(x)
-    return images_on_device(x[..., None] if x.ndim == 3 else x, y)
+    return images_on_device(x[..., None] if x.ndim == 3 else x, jax.tree.map(_as_array, y))
+
+
+def _as_array(leaf: Any) -> Array:
+    """Return a leaf on the device, in 32 bits where it has 64: JAX narrows NumPy's arrays, but not its own."""
+    wide = isinstance(leaf, Array) and leaf.dtype != jax.dtypes.canonicalize_dtype(leaf.dtype)
+    return jnp.asarray(np.asarray(leaf) if wide else leaf)
 
 
 def _factor(schedule: Any, rule: PlateauRule | None, steps: int) -> Callable[[np.ndarray], Any]:

@@ -3,9 +3,10 @@
     NAME/config.json        the whole resolved configuration, without seeds and paths: the run's identity
     NAME/environment.json   [{"environment": ..., "seeds": [...]}]: later seeds may be another machine's
     NAME/history.csv        long format, one row per seed and epoch
-    NAME/summary.json       the statistics, and the list of the finished seeds: written last
+    NAME/summary.json       the statistics, hashes of the frozen weights, and the list of the finished seeds: written last
     NAME/masks/seed-0003.npz
     NAME/values/seed-0003.npz   only of nets with batch normalisation: its scales, offsets and statistics
+    NAME/examples/seed-0003.npz   of built-in nets with masks: some test samples, and the trained net's outputs of them
     NAME/parts/...          seeds that other processes of a distributed run have finished, until they are added
 
 A seed is finished once summary.json names it. Whatever else a crash leaves behind is dropped on reopening.
@@ -27,6 +28,7 @@ from ssm.runs.statistics import interval
 from ssm.errors import UserError
 from ssm.files import plain, read_json, write_json
 from ssm.recipes.presets import NEUTRAL
+from ssm.runs.example_file import example_path, save_examples
 from ssm.runs.history import Row, read_history, write_history
 from ssm.runs.lock import HOLDER, LOCK
 from ssm.runs.mask_file import save_masks
@@ -78,14 +80,17 @@ class Run:
         finals: Sequence[Mapping[str, Any]],
         masks: Mapping[int, Mapping[str, np.ndarray]] | None = None,
         values: Mapping[int, Mapping[str, np.ndarray]] | None = None,
+        examples: Mapping[int, Mapping[str, np.ndarray]] | None = None,
     ) -> dict[str, Any]:
         """Add finished seeds to the run and return the new summary; all of them are added, or none.
 
         history_rows: one per seed and epoch: seed, epoch, train_loss, ...; all with the same keys.
         finals: one per seed: seed, test_accuracy and remaining_weights (shares 0..1), and failed_epoch and
             failed_reason for one that was excluded (otherwise absent or None). It is finished, but in no statistics.
+            frozen, the hash of its frozen weights, if there is one.
         masks: by seed and layer, values in {-1, 0, 1}.
         values: by seed and name, what the net has beside its masks.
+        examples: by seed, `inputs` and the trained net's `outputs` of some test samples.
 
         Seeds that are finished already, here or by another program meanwhile, stay as they are.
 
@@ -113,7 +118,7 @@ class Run:
             if rows and added and set(rows[0]) != set(added[0]):
                 raise UserError(f"{self.folder / 'history.csv'} has other columns: it's another version's run")
             rows = sorted([*rows, *map(dict, added)], key=lambda row: (int(row["seed"]), int(row["epoch"])))
-            self._save_arrays(set(new), masks or {}, values or {})
+            self._save_arrays(set(new), masks or {}, values or {}, examples or {})
             write_history(self.folder / "history.csv", rows)
             self._note_environment(sorted(new))
             # Last: until it names a seed, that isn't finished, and all of the above is dropped or replaced.
@@ -128,9 +133,10 @@ class Run:
         finals: Sequence[Mapping[str, Any]],
         masks: Mapping[int, Mapping[str, np.ndarray]],
         values: Mapping[int, Mapping[str, np.ndarray]] | None = None,
+        examples: Mapping[int, Mapping[str, np.ndarray]] | None = None,
     ) -> None:
         """Write finished seeds beside the run, for the one process that adds them (`add_parts`); as `add_seeds`."""
-        self._save_arrays(set(masks), masks, values or {})
+        self._save_arrays(set(masks), masks, values or {}, examples or {})
         part = {"environment": self.environment, "weights": self.weights, "history": history_rows, "finals": finals}
         name = "-".join(str(final["seed"]) for final in finals)
         write_json(self.folder / PARTS / f"{hashlib.sha256(name.encode()).hexdigest()[:12]}.json", part)
@@ -152,9 +158,12 @@ class Run:
         seeds: set[int],
         masks: Mapping[int, Mapping[str, np.ndarray]],
         values: Mapping[int, Mapping[str, np.ndarray]],
+        examples: Mapping[int, Mapping[str, np.ndarray]],
     ) -> None:
         for seed in seeds & set(masks):
             save_masks(mask_path(self.folder, seed), masks[seed])
+        for seed in seeds & {seed for seed, own in examples.items() if own}:
+            save_examples(example_path(self.folder, seed), examples[seed])
         for seed in seeds & {seed for seed, own in values.items() if own}:
             save_values(value_path(self.folder, seed), values[seed])
 
@@ -209,6 +218,8 @@ class Run:
                 values |= {int(seed): value for seed, value in before[name]["values"].items()}
             values |= {seed: float(final[name]) for seed, final in new.items() if seed not in failed}
             statistics[name] = _statistics(values)
+        frozen = {int(seed): text for seed, text in (before or {}).get("frozen", {}).items()}
+        frozen |= {seed: final["frozen"] for seed, final in new.items() if seed not in failed and final.get("frozen")}
         seconds = [row["seconds"] for row in rows if "seconds" in row]
         sources = before["source"].split("; ") if before and before["source"] else []
         config = self.config
@@ -225,6 +236,7 @@ class Run:
                 "median": float(np.median(seconds)) if seconds else None,
             },
             "failed": [entry for _, entry in sorted(failed.items())],
+            "frozen": dict(sorted(frozen.items())),
         }
 
 
@@ -312,6 +324,7 @@ def read_summary(folder: str | os.PathLike[str]) -> dict[str, Any]:
                 _ = summary[name][key]
             _ = {int(seed): float(value) for seed, value in summary[name]["values"].items()}
         _ = [(int(entry["seed"]), int(entry["epoch"])) for entry in summary["failed"]]
+        _ = {int(seed): text for seed, text in summary.get("frozen", {}).items()}
         _ = [summary[key] for key in ("model", "method", "init", "preset", "dataset", "source", "epochs", "weights")]
         _ = summary["seconds_per_epoch_and_seed"]["median"], int(summary["runs"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:

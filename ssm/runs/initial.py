@@ -11,32 +11,38 @@ from ssm.recipes import build
 from ssm.recipes.config import Config
 from ssm.training.epoch import make_program
 from ssm.errors import UserError
+from ssm.runs.frozen import check_frozen
+from ssm.runs.images import image_facts
 from ssm.runs.names import understood
 from ssm.runs.reader import FinishedRun
+from ssm.training.frozen import state_kernels
 from ssm.training.loop import beginning
 
 
-def initial_masks(
-    config: Config, seeds: Sequence[int], input_shape: Sequence[int], classes: int
-) -> dict[str, Int8[np.ndarray, "seeds ..."]]:
-    """Return the masks before the first step by layer, as training makes them, of each seed.
-
-    input_shape: of one image, (height, width, channels).  classes: the net's outputs.
+def initial_masks(run: FinishedRun, seeds: Sequence[int] | None = None) -> dict[str, Int8[np.ndarray, "seeds ..."]]:
+    """Return a run's masks before the first step by layer, made again, of each of these seeds (default: `mask_seeds`).
 
     Raises:
-        UserError: for a baseline, whose masks are all ones and no masks, or no seeds.
+        UserError: for a baseline, whose masks are all ones and no masks, no seeds, or a seed that gives other frozen
+            weights here than it was trained with.
     """
+    seeds = run.mask_seeds if seeds is None else seeds
+    if not run.is_masked:
+        raise UserError("a baseline has no masks")
     if not seeds:
         raise UserError("no seeds were named whose masks to make")
-    task = build.make_task(config, image_shape=tuple(input_shape), classes=classes)
-    if not task.net(task.numbers).learner.has_masks:
-        raise UserError("a baseline has no masks")
+    inputs, class_names = image_facts(run)
+    config = config_of(run)
+    task = build.make_task(config, image_shape=inputs, classes=len(class_names))
     # The trainer's own program, so that thresholds are rounded as they were; a seed at a time, to save memory.
     program = make_program(task, loop="map", devices=jax.local_devices()[:1])
-    by_seed = [
-        jax.device_get(program.masks(program.start(program.place(beginning([build.member(config, seed)])))))
-        for seed in seeds
-    ]
+
+    def masks_of(seed: int) -> dict[str, np.ndarray]:
+        state = program.start(program.place(beginning([build.member(config, seed)])))
+        check_frozen(run, seed, state_kernels(task, state, 0))
+        return jax.device_get(program.masks(state))
+
+    by_seed = [masks_of(seed) for seed in seeds]
     return {layer: np.concatenate([one[layer] for one in by_seed]) for layer in by_seed[0]}
 
 

@@ -22,6 +22,7 @@ from ssm.runs.names import member_key, run_folder
 from ssm.training.batches import count_samples, steps_per_epoch
 from ssm.training.epoch import Begin, EpochInputs, make_program
 from ssm.training.loop import Member
+from ssm.training.settings import pinned
 from ssm.training.task import Task
 
 
@@ -97,6 +98,7 @@ def recipe_job(config: Config, dataset: Dataset, form: Form = "auto") -> Job:
     )
 
 
+@pinned()
 def program_hash(task: Task, data: Any) -> str:
     """Return 16 hex digits that tell a task's computation from another's under one version of JAX.
 

@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +48,7 @@ def run_program(
     """
     name = Path(sys.argv[0]).name
     keep_standard_streams(lasting=trains)
-    form = warnings.formatwarning
-    warnings.formatwarning = lambda message, category, *rest: (
-        f"{name}: {message}\n" if issubclass(category, LeftOut) else form(message, category, *rest)
-    )
+    warnings.formatwarning = partial(_warning, name)
     try:
         with ending(STANDS, ctrl_c=trains):
             try:
@@ -93,6 +91,11 @@ def explained(error: BaseException) -> tuple[int, str] | None:
         advice = _ADVICE.get(error.errno or 0)
         return 2, f"{where}{error.strerror or error}" + (f"; {advice}" if advice else "")
     return None
+
+
+def _warning(name: str, message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> str:
+    kind = "" if category is UserWarning else f"{category.__name__}: "
+    return f"{name}: warning: {kind}{message}\n"
 
 
 def command(*options: str) -> list[str]:

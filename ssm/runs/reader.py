@@ -99,6 +99,10 @@ class FinishedRun:
         """Whether there are masks to look at."""
         return bool(self.mask_seeds)
 
+    def frozen_hash(self, seed: int) -> str | None:
+        """Return the hash of a seed's frozen weights (`ssm.training.frozen`); None if an older version trained it."""
+        return self.summary.get("frozen", {}).get(str(seed))
+
     def setting(self, name: str) -> Any:
         """Return a value of the configuration; if the run is older than the option, the neutral one.
 

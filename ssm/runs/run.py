@@ -328,6 +328,7 @@ def _add(runs: Mapping[str, Run], members: Sequence[Member], outcomes: Sequence[
                 finals=[one.final for one in own.values()],
                 masks={seed: one.masks for seed, one in whole.items() if one.masks is not None},
                 values={seed: one.values for seed, one in whole.items()},
+                examples={seed: one.examples for seed, one in whole.items()},
             )
         except OSError as error:  # a full disk, say: what was saved before stands
             where = f"{run.folder} cannot be written: {error.strerror or error}"

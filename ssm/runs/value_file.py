@@ -28,9 +28,7 @@ def save_values(path: str | os.PathLike[str], values: Mapping[str, Float32[np.nd
     arrays = {name: np.asarray(value) for name, value in values.items()}
     if other := [name for name, array in arrays.items() if array.dtype != np.float32]:
         raise ValueError(f"{', '.join(other)}: not float32")
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **arrays)
-    write_atomic(path, buffer.getvalue())
+    write_arrays(path, arrays)
 
 
 def load_values(path: str | os.PathLike[str]) -> dict[str, Float32[np.ndarray, "..."]]:
@@ -40,15 +38,35 @@ def load_values(path: str | os.PathLike[str]) -> dict[str, Float32[np.ndarray, "
         UserError: naming the file, if it is missing or damaged.
     """
     try:
+        values = read_arrays(path, "the values of a run")
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist: an older version made this run; train the seed again") from None
+    if any(value.dtype != np.float32 for value in values.values()):
+        raise UserError(f"{path} is damaged: not float32")
+    return values
+
+
+def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], *, compressed: bool = False) -> None:
+    """Write arrays by name, atomically, as an npz."""
+    buffer = io.BytesIO()
+    (np.savez_compressed if compressed else np.savez)(buffer, allow_pickle=False, **arrays)
+    write_atomic(path, buffer.getvalue())
+
+
+def read_arrays(path: str | os.PathLike[str], what: str) -> dict[str, np.ndarray]:
+    """Read what `write_arrays` wrote.
+
+    Raises:
+        UserError: naming the file, and `what` it should be, if it is damaged.
+        FileNotFoundError: if it is missing.
+    """
+    try:
         file = np.load(io.BytesIO(Path(path).read_bytes()), allow_pickle=False)
         if not isinstance(file, NpzFile):
             raise ValueError("an array by itself")
         with file:
-            values = {name: file[name] for name in file.files}
+            return {name: file[name] for name in file.files}
     except FileNotFoundError:
-        raise UserError(f"{path} does not exist: an older version made this run; train the seed again") from None
+        raise
     except DAMAGE as error:
-        raise UserError(f"{path} is damaged: not the values of a run ({reason(error)})") from error
-    if any(value.dtype != np.float32 for value in values.values()):
-        raise UserError(f"{path} is damaged: not float32")
-    return values
+        raise UserError(f"{path} is damaged: not {what} ({reason(error)})") from error

@@ -10,6 +10,7 @@ from jax import Array
 from jaxtyping import Float, Int, UInt8
 
 from ssm.data.standardize import standardize, statistics
+from ssm.training.settings import pinned
 
 INIT, ORDER, AUGMENT, STEP = 0, 1, 2, 3  # what a seed's key is folded with, once per purpose
 PART = 5000  # images
@@ -28,6 +29,7 @@ class Images(NamedTuple):
     scale: Float[Array, " n"]
 
 
+@pinned()
 def images_on_device(images: np.ndarray, labels: Any) -> Images:
     """Put images [n, ...] uint8 and their labels on the default device, with each image's mean and scale."""
     # A part at a time: as floats, all of CIFAR's images would take four times their room.
@@ -72,6 +74,7 @@ def step_key(key: Array, step: int | Array) -> Array:
     return jax.random.fold_in(jax.random.fold_in(key, STEP), step)
 
 
+@pinned()
 def fixed_order(samples: int) -> np.ndarray:
     """Return the one order of the data that all seeds and epochs share under a fixed order."""
     key = jax.random.fold_in(seed_key(np.uint32(FIXED_ORDER_SEED)), ORDER)
@@ -90,7 +93,7 @@ def epoch_batches(
     steps = steps_per_epoch(samples, batch_size)
     orders = [pass_order(key, epoch * passes + number, order, samples) for number in range(passes)]
     indices = [jnp.pad(one, (0, steps * batch_size - samples)).reshape(steps, batch_size) for one in orders]
-    valid = (jnp.arange(steps * batch_size) < samples).astype(jnp.float32).reshape(steps, batch_size)
+    valid = (jnp.arange(steps * batch_size, dtype=jnp.int32) < samples).astype(jnp.float32).reshape(steps, batch_size)
     return jnp.concatenate(indices), jnp.tile(valid, (passes, 1))
 
 

@@ -4,6 +4,7 @@ import math
 import os
 import platform
 import subprocess
+import tomllib
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,10 @@ import jax
 from ssm.errors import UserError
 from ssm.training.epoch import SeedLoop
 
+DISTRIBUTION = "signed-supermask"
 DETERMINISTIC_FLAG = "--xla_gpu_deterministic_ops=true"
+FLAGS = ("XLA_FLAGS", "JAX_DISABLE_MOST_OPTIMIZATIONS", "NVIDIA_TF32_OVERRIDE")
+"""Variables of the environment that change what XLA computes; they are read once, and can only be recorded."""
 
 
 def use_host_devices(count: int | None = None) -> None:
@@ -78,15 +82,17 @@ def seed_loop() -> SeedLoop:
 
 
 def environment(**more: Any) -> dict[str, Any]:
-    """Return what a result depends on beside its configuration: versions, devices, commit; `more` is added."""
+    """Return what a result depends on beside its configuration: versions, devices, flags, commit; `more` is added."""
     devices = jax.devices()
     return {
         "python": platform.python_version(),
+        DISTRIBUTION: _version(),
         **{name: metadata.version(name) for name in ("jax", "jaxlib", "flax", "optax", "numpy")},
         "backend": jax.default_backend(),
         "device": devices[0].device_kind,
         "devices": len(devices),
         "deterministic": is_deterministic(),
+        "flags": _flags(),
         "processor": _processor(),
         "git_commit": _git_commit(),
         **more,
@@ -104,11 +110,46 @@ def _processor() -> str:
     return f"{names.get('model name', platform.processor())}, {cores()} cores {widest}".strip()
 
 
-def _git_commit() -> str | None:
+def _flags() -> dict[str, str]:
+    """Return those of `FLAGS` that are set, but for what `deterministic` says."""
+    found = {name: " ".join(os.environ.get(name, "").replace(DETERMINISTIC_FLAG, "").split()) for name in FLAGS}
+    return {name: value for name, value in found.items() if value}
+
+
+def _version() -> str:
+    """Return the version of this source: of its own project file, or as it was installed."""
     try:
-        where = ["git", "-C", str(Path(__file__).parent)]
-        commit = subprocess.run([*where, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
-        changed = subprocess.run([*where, "status", "--porcelain", "-uno"], capture_output=True, text=True, check=True)
+        project = tomllib.loads((_top() / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        if project["name"] == DISTRIBUTION:
+            return str(project["version"])
+    except (OSError, ValueError, KeyError):
+        pass
+    try:
+        return metadata.version(DISTRIBUTION)
+    except metadata.PackageNotFoundError:  # copied to where Python finds it
+        return "unknown"
+
+
+def _top() -> Path:
+    """Return the folder that the package is in: of a checkout, its top."""
+    return Path(__file__).resolve().parents[2]
+
+
+def _git_commit() -> str | None:
+    """Return the commit of the repository that this source is checked out from; None if it isn't, or lies in another's.
+
+    A virtual environment may be inside any repository: ours has this very file, and has it in its top folder's `ssm`.
+    """
+    top = _top()
+
+    def git(*arguments: str) -> str:
+        ran = subprocess.run(["git", "-C", str(top), *arguments], capture_output=True, text=True, check=True)
+        return ran.stdout.strip()
+
+    try:
+        git("ls-files", "--error-unmatch", str(Path(__file__).resolve()))
+        if Path(git("rev-parse", "--show-toplevel")).resolve() != top:
+            return None
+        return git("rev-parse", "HEAD") + (" with changes" if git("status", "--porcelain", "-uno") else "")
     except (OSError, subprocess.CalledProcessError):
         return None
-    return commit.stdout.strip() + (" with changes" if changed.stdout.strip() else "")

@@ -11,7 +11,6 @@ from jax import Array, lax
 from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Float, Int
 
-from ssm.ops.matmul import PRECISION
 from ssm.supermask import Supermask, assembled, module_collections, split
 from ssm.training.batches import (
     INIT,
@@ -23,8 +22,9 @@ from ssm.training.batches import (
     steps_per_epoch,
 )
 from ssm.training.metrics import MaskCounts, count
+from ssm.training.settings import pinned
 from ssm.training.step import Params, State, StepInputs, effective_weights, oriented, training_step
-from ssm.training.task import Numbers, Task
+from ssm.training.task import EXAMPLES, Numbers, Task
 
 SeedLoop: TypeAlias = Literal["map", "vmap"]
 Devices: TypeAlias = Sequence[Any]  # of jax.Device, which type checkers take for a variable
@@ -60,6 +60,7 @@ class Program(NamedTuple):
 
     start: Begin -> State.  epoch: (State (donated), EpochInputs, epoch, fixed order [n] or None, train, test) ->
     (State, Info).  masks: State -> int8 masks by layer.  variables: State -> the Supermask's variables.
+    outputs: (State, test) -> the examined net's outputs of the first test samples, None without one.
     `place` puts an array with a seed axis, and `share` one without, on the devices.
     """
 
@@ -67,6 +68,7 @@ class Program(NamedTuple):
     epoch: Callable[..., tuple[State, Info]]
     masks: Callable[..., dict[str, Array]]
     variables: Callable[..., dict[str, Any]]
+    outputs: Callable[..., Any]
     place: Callable[[Any], Any]
     share: Callable[[Any], Any]
 
@@ -92,9 +94,8 @@ def make_program(task: Task, *, loop: SeedLoop, devices: Devices) -> Program:
 
             def one(own):
                 rest = iter(own)
-                # Float32 must mean float32, whatever the caller's precision is: a GPU's products would be TF32.
-                # And a seed's net lies on one device, whatever mesh its module has in mind.
-                with jax.default_matmul_precision(PRECISION), jax.sharding.use_abstract_mesh(AbstractMesh((), ())):
+                # A seed's net lies on one device, whatever mesh its module has in mind.
+                with jax.sharding.use_abstract_mesh(AbstractMesh((), ())):
                     return function(
                         *(next(rest) if spec == spread else arg for arg, spec in zip(args, specs, strict=True))
                     )
@@ -106,6 +107,7 @@ def make_program(task: Task, *, loop: SeedLoop, devices: Devices) -> Program:
             jax.shard_map(device_part, mesh=mesh, in_specs=specs_, out_specs=spread, check_vma=False), **options
         )
 
+        @pinned()  # to trace it, and to run it: settings are part of what a compiled program is found by
         def call(*args):
             spread_out = next(arg for arg, spec in zip(args, specs, strict=True) if spec == spread)
             return mapped(np.int32(len(jax.tree.leaves(spread_out)[0]) // len(mesh.devices)), *args)
@@ -117,8 +119,9 @@ def make_program(task: Task, *, loop: SeedLoop, devices: Devices) -> Program:
         epoch=over_seeds(partial(_epoch, task), (spread, spread) + (shared,) * 4, donate_argnums=1),
         masks=over_seeds(partial(_final_masks, task), (spread,)),
         variables=over_seeds(partial(_variables, task), (spread,)),
-        place=partial(jax.device_put, device=NamedSharding(mesh, spread)),
-        share=partial(jax.device_put, device=NamedSharding(mesh, shared)),
+        outputs=over_seeds(partial(_outputs, task), (spread, shared)),
+        place=pinned()(partial(jax.device_put, device=NamedSharding(mesh, spread))),
+        share=pinned()(partial(jax.device_put, device=NamedSharding(mesh, shared))),
     )
 
 
@@ -190,14 +193,14 @@ def _trained(
         seed, sums = carry
         number, index, valid, learning_rate, weight_decay = now
         inputs, targets = task.batch(train, index, jax.random.fold_in(augmentation, number))
-        counted = epoch * len(indices) + number
+        counted = (epoch * len(indices)).astype(jnp.int32) + number
         step_inputs = StepInputs(counted, inputs, targets, valid, step_key(key, counted), learning_rate, weight_decay)
         # What no step changes is a constant of the scan, not part of its carry.
         seed, more = training_step(task, net, seed._replace(**fixed), step_inputs)
         return (seed._replace(**dict.fromkeys(fixed)), jax.tree.map(jnp.add, sums, more)), None
 
     zeros = {name: jnp.zeros((), jnp.float32) for name in ("loss", *task.metrics)}
-    steps = jnp.arange(len(indices)), indices, valids, given.learning_rates, given.weight_decays
+    steps = jnp.arange(len(indices), dtype=jnp.int32), indices, valids, given.learning_rates, given.weight_decays
     (after, sums), _ = lax.scan(step, (state._replace(**dict.fromkeys(fixed)), zeros), steps)
     after = after._replace(**fixed)
     means = {name: total / (samples * task.passes) for name, total in sums.items()}
@@ -206,7 +209,7 @@ def _trained(
 
 def _kept(task: Task, state: State, given, epoch, order, train, test):
     """Return a seed's state as it is; its information is not reported again, so that it costs nothing."""
-    zeros = {name: jnp.zeros(()) for name in ("loss", *task.metrics)}
+    zeros = {name: jnp.zeros((), jnp.float32) for name in ("loss", *task.metrics)}
     net = task.net(task.numbers)
     shapes = jax.eval_shape(partial(_info, task, net), state, state, zeros, test)
     return state, jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
@@ -226,7 +229,7 @@ def _evaluate(task: Task, net: Supermask, state: State, test: Any) -> dict[str, 
     samples = count_samples(test)
     batch = min(task.evaluation_batch, samples)
     steps = steps_per_epoch(samples, batch)
-    indices = jnp.arange(steps * batch).reshape(steps, batch)
+    indices = jnp.arange(steps * batch, dtype=jnp.int32).reshape(steps, batch)
     variables = {"params": effective_weights(task, net, state, None), **state.rest}
 
     def step(sums, index):
@@ -235,11 +238,24 @@ def _evaluate(task: Task, net: Supermask, state: State, test: Any) -> dict[str, 
         valid = index < samples
         values = {"loss": task.loss(outputs, targets)}
         values |= {name: metric(outputs, targets) for name, metric in task.metrics.items()}
-        return {name: sums[name] + jnp.sum(value * valid, dtype=jnp.float32) for name, value in values.items()}, None
+        return {
+            name: sums[name] + jnp.sum(value * valid.astype(value.dtype), dtype=jnp.float32)
+            for name, value in values.items()
+        }, None
 
     zeros = {name: jnp.zeros((), jnp.float32) for name in ("loss", *task.metrics)}
     sums, _ = lax.scan(step, zeros, indices)
     return {name: total / samples for name, total in sums.items()}
+
+
+def _outputs(task: Task, state: State, test: Any) -> Any:
+    """Return what a seed's net makes of the first test samples, as it is evaluated."""
+    if task.examined is None:
+        return None
+    net = task.net(task.numbers)
+    inputs, _ = task.batch(test, jnp.arange(min(EXAMPLES, count_samples(test)), dtype=jnp.int32), None)
+    variables = {"params": effective_weights(task, net, state, None), **state.rest}
+    return task.apply(task.examined, variables, inputs, train=False)[0]
 
 
 def _int8_masks(net: Supermask, state: State) -> dict[str, Array]:

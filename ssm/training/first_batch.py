@@ -7,11 +7,11 @@ import jax
 import jax.numpy as jnp
 
 from ssm import losses
-from ssm.ops.matmul import PRECISION
 from ssm.supermask import module_collections
 from ssm.training.batches import augmentation_key, count_samples, pass_order, seed_key
 from ssm.training.epoch import initial_variables
 from ssm.training.loop import Member, Trainer, beginning
+from ssm.training.settings import pinned
 
 MOST_DEAD = 2 / 3
 """Share of dead samples from which on a net hardly ever learns (docs/ledger.md, row 7; k = 3 stays below it)."""
@@ -24,6 +24,7 @@ class FirstBatch(NamedTuple):
     dead: float
 
 
+@pinned()
 def first_batch(trainer: Trainer, member: Member) -> FirstBatch:
     """Return what a seed's net makes of the batch that its training begins with; for nets whose outputs are logits."""
     task = trainer.task
@@ -39,8 +40,7 @@ def first_batch(trainer: Trainer, member: Member) -> FirstBatch:
         logits, _ = task.apply(net.module, plain, inputs, train=True, valid=jnp.ones(len(index), bool), key=key)
         return jnp.std(logits), jnp.mean(losses.cross_entropy(logits, labels) > -math.log(losses.CLIP))
 
-    with jax.default_matmul_precision(PRECISION):
-        deviation, dead = jax.device_get(look(beginning([member]), trainer.train, trainer.order))
+    deviation, dead = jax.device_get(look(beginning([member]), trainer.train, trainer.order))
     return FirstBatch(float(deviation), float(dead))
 
 

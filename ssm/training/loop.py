@@ -17,9 +17,11 @@ from ssm.training import metrics
 from ssm.training.batches import count_samples, seed_key, steps_per_epoch
 from ssm.training.devices import seed_loop
 from ssm.training.epoch import Begin, Devices, EpochInputs, Info, Program, SeedLoop, initial_variables, make_program
+from ssm.training.frozen import state_hashes
+from ssm.training.settings import pinned
 from ssm.training.snapshot import Failure, Snapshot, frozen_hashes, restored, stored_arrays
 from ssm.training.step import State
-from ssm.training.task import Task
+from ssm.training.task import EXAMPLES, Task
 from ssm.trees import flatten
 
 Row = dict[str, Any]
@@ -57,16 +59,18 @@ class Progress(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What one seed ends with; `masks` and `variables` are None if it was excluded.
+    """What one seed ends with; `masks` and `variables` are None if it was excluded, its epoch and reason if it was not.
 
     `values` are what a masked net has beside its masks: scales, offsets, batch statistics, by `COLLECTION/LAYER/NAME`.
+    `examples` are the first test `inputs` and the net's `outputs` of them, of a task that examines its nets for a run.
     """
 
     history: list[Row]
-    final: Row  # seed, last test metrics, remaining_weights, failed_epoch and failed_reason (None if not excluded)
+    final: Row  # seed, last test metrics, remaining_weights, frozen (a hash or None), failed_epoch and failed_reason
     masks: dict[str, np.ndarray] | None
     variables: Any
     values: dict[str, np.ndarray]
+    examples: dict[str, np.ndarray]
 
 
 class Trainer(NamedTuple):
@@ -78,9 +82,10 @@ class Trainer(NamedTuple):
     test: Any
     order: Any
     devices: int
-    resumable: bool  # whether frozen weights are hashed, for snapshots
+    resumable: bool  # whether snapshots and runs need what is hashed and examined
 
 
+@pinned()
 def make_trainer(
     task: Task,
     train: Any,
@@ -95,7 +100,8 @@ def make_trainer(
 
     train, test: pytrees of arrays with one entry for each sample.  order: one order of the training samples for all
     epochs and seeds, instead of one for each.  `loop` says how a device runs its seeds (default: `seed_loop`).
-    `resumable` is for those who take snapshots: frozen weights are then hashed as training starts.
+    `resumable` is for those who take snapshots or keep a run: frozen weights are then hashed as training starts, and
+    the outputs of some test samples kept as it ends.
     """
     devices = list(devices or jax.local_devices())
     net = task.net(task.numbers)
@@ -114,6 +120,7 @@ def make_trainer(
     return Trainer(task, program, *shared, devices=len(devices), resumable=resumable)
 
 
+@pinned()
 def train_members(
     trainer: Trainer,
     members: Sequence[Member],
@@ -142,6 +149,7 @@ def train_members(
     runs = [member.run for member in members]
     keys = tuple(member.key for member in members)
     frozen = frozen_hashes(state, len(seeds), updated=updated) if trainer.resumable else ()
+    kernels = state_hashes(task, state, len(seeds)) if trainer.resumable else [None] * len(seeds)
     rules = [member.plateau for member in members]
     plateaus, failures, first = [plateau.start() for _ in seeds], dict[int, Failure](), 0
     history: list[list[Row]] = [[] for _ in seeds]
@@ -186,7 +194,7 @@ def train_members(
             raise UserError(f"seed {seeds[index]} failed in epoch {why.epoch}: {why.reason} (--on-bad-seed=stop)")
         if epoch + 1 < task.epochs:
             after_epoch(epoch + 1, snapshot)
-    return _outcomes(trainer, state, seeds, history, failures, variables)
+    return _outcomes(trainer, state, seeds, history, failures, kernels, variables)
 
 
 def beginning(members: Sequence[Member]) -> Begin:
@@ -223,11 +231,17 @@ def _outcomes(
     seeds: Sequence[int],
     history: list[list[Row]],
     failures: dict[int, Failure],
+    kernels: Sequence[str | None],
     variables: bool,
 ) -> list[Outcome]:
     program, task = trainer.program, trainer.task
     masks, others, rest = jax.device_get((program.masks(state), state.params.others, state.rest))
     whole = jax.device_get(program.variables(state)) if variables else None
+    examples: dict[str, np.ndarray] = {}
+    if trainer.resumable and task.examined is not None:
+        outputs = jax.device_get(program.outputs(state, trainer.test))
+        inputs = jax.device_get(trainer.test[0][:EXAMPLES])
+        examples = {"inputs": np.broadcast_to(inputs, (len(seeds), *inputs.shape)), "outputs": outputs}
     masked = task.net(task.numbers).learner.has_masks
     reported = [f"test_{name}" for name in ("loss", *task.metrics)]
     outcomes = []
@@ -235,12 +249,13 @@ def _outcomes(
         last = rows[-1] if rows else {}
         final = {"seed": seed} | {name: last.get(name, float("nan")) for name in (*reported, "remaining_weights")}
         failure = failures.get(index)
+        final["frozen"] = kernels[index]
         final |= {"failed_epoch": failure and failure.epoch, "failed_reason": failure and failure.reason}
         own = None if failure else {name: mask[index] for name, mask in masks.items()}
         one = None if failure or whole is None else _of_seed(whole, index)
         # Of a dense net no weights are kept, without which the rest is useless.
         values = _values(*_of_seed((others, rest), index)) if masked and not failure else {}
-        outcomes.append(Outcome(rows, final, own, one, values))
+        outcomes.append(Outcome(rows, final, own, one, values, {} if failure else _of_seed(examples, index)))
     return outcomes
 
 

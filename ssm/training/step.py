@@ -57,12 +57,14 @@ def training_step(task: Task, net: Supermask, state: State, now: StepInputs) -> 
         variables = {"params": weights, **state.rest}
         options = {"train": True, "valid": now.valid > 0, "key": module_key}
         outputs, rest = task.apply(net.module, variables, now.inputs, **options)
-        total = jnp.sum(task.loss(outputs, now.targets) * now.valid)
-        sums = {name: jnp.sum(metric(outputs, now.targets) * now.valid) for name, metric in task.metrics.items()}
-        value = total / jnp.sum(now.valid)
+        sums = {
+            name: jnp.sum(values(outputs, now.targets).astype(now.valid.dtype) * now.valid)
+            for name, values in {"loss": task.loss, **task.metrics}.items()
+        }
+        value = sums["loss"] / jnp.sum(now.valid)
         if learner.penalty is not None:
             value += learner.penalty(params.layers, state.learner)
-        return value, ({"loss": total, **sums}, rest)
+        return value, (sums, rest)
 
     gradients, (sums, rest) = jax.grad(objective, has_aux=True)(state.params)
     if learner.update is not None:

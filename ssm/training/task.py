@@ -18,6 +18,7 @@ from ssm.supermask import Supermask
 
 Numbers: TypeAlias = Mapping[str, Any]
 """What a net may depend on and a seed brings along as traced values: a threshold, say."""
+EXAMPLES = 8  # test samples of which a run keeps the outputs
 EVALUATION_VALUES = 1000 * 28 * 28  # of the inputs of a batch: 1,000 digits, or 250 images of CIFAR
 
 
@@ -34,6 +35,7 @@ class Task:
     optimizer: (learning_rate, weight_decay) -> transformation, whose state depends on neither.
     stops: whether a seed may end before the others (a plateau schedule's last reduction).
     transposed: whether the learner's matrices are held as [out, in], which a CPU multiplies some 8 % faster.
+    examined: the plain module in a form that compiles fast, if a run is to keep the outputs of some test samples.
     """
 
     net: Callable[[Numbers], Supermask]
@@ -49,6 +51,7 @@ class Task:
     passes: int = 1
     stops: bool = False
     transposed: bool = False
+    examined: nn.Module | None = None
 
     @property
     def evaluation_batch(self) -> int:

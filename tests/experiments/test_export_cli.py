@@ -32,6 +32,7 @@ def net(run):
     done = program("export.py", run, "--seed", 1, "--out", path)
     assert done.returncode == 0, done.stderr
     assert f"{path.stat().st_size:,}" in done.stdout and "seed 1" in done.stdout
+    assert "Checked: frozen weights, and the outputs of 8 test samples" in done.stdout and not done.stderr
     return path
 
 

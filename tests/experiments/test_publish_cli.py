@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ssm.runs.example_file import example_path, load_examples
 from ssm.runs.folder import open_run
 from ssm.runs.reader import read_finished
 from ssm.runs.value_file import load_values, value_path
@@ -24,9 +25,10 @@ def run(tmp_path):
     row |= {"remaining_weights": 0.5}
     made.add_seeds(
         history_rows=[{"seed": seed, **row} for seed in range(3)],
-        finals=[{"seed": seed, "test_accuracy": 0.5, "remaining_weights": 0.5} for seed in range(3)],
+        finals=[{"seed": seed, "test_accuracy": 0.5, "remaining_weights": 0.5, "frozen": "0ab"} for seed in range(3)],
         masks={seed: {"Dense_0": np.asarray([[0, seed - 1]], np.int8)} for seed in range(3)},
         values={1: {"params/BatchNorm_0/scale": np.ones(2, np.float32)}},
+        examples={1: {"inputs": np.zeros((2, 4), np.uint8), "outputs": np.ones((2, 3), np.float32)}},
     )
     return made.folder
 
@@ -39,6 +41,7 @@ def test_a_published_run_says_what_the_run_says(run, tmp_path):
     assert theirs.curve() == ours.curve()
     np.testing.assert_array_equal(theirs.masks()["Dense_0"], [[[0, -1]], [[0, 0]], [[0, 1]]])
     assert list(load_values(value_path(theirs.folder, 1))) == ["params/BatchNorm_0/scale"]
+    assert load_examples(example_path(theirs.folder, 1))[1].shape == (2, 3) and theirs.frozen_hash(1) == "0ab"
     assert not (theirs.folder / "history.csv").exists()
 
 

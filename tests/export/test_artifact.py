@@ -17,6 +17,8 @@ from ssm.runs.reader import read_finished
 from tests.support.artifact_nets import as_run, config, untrained
 from tests.support.runs import run_config
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*is of an older version")  # made by hand: tests of it are beside
+
 NETS = {
     "fcn": config(),
     "binary": config(method="binary"),

@@ -81,7 +81,9 @@ def test_folded_holds_one_constant_a_layer_and_its_signs():
         plain = variables["frozen"]["layers"][path]
         assert isinstance(state, Folded) and state.signs.dtype == jnp.int8
         chex.assert_shape(state.constant, ())
-        np.testing.assert_array_equal(state.constant * state.signs, plain.kernel)
+        chex.assert_trees_all_equal(state.kernel, plain.kernel)
+        stacked = jax.tree.map(lambda leaf: jnp.stack([leaf, 2 * leaf, leaf]), state)
+        chex.assert_trees_all_equal(stacked.kernel, jax.vmap(lambda one: one.kernel)(stacked))
         chex.assert_trees_all_equal((state.lower, state.upper), (plain.lower, plain.upper))
 
 

@@ -56,7 +56,7 @@ def trained(digits, monkeypatch):
         rows = [{"seed": seed, "seconds": 1.0, **row} for seed in seeds]
         report(Progress(seeds, 1, rows, 1.0, {}, range(len(rows)), ["run"] * len(rows)))
         final, masks = {"test_loss": 0.5, "test_accuracy": 0.9, "remaining_weights": 0.04}, {"Dense_0": np.array([[1, 0, -1]], np.int8)}
-        return [Outcome([row], {"seed": row["seed"], **final}, masks, {}, {}) for row in rows]
+        return [Outcome([row], {"seed": row["seed"], **final}, masks, {}, {}, {}) for row in rows]
 
     monkeypatch.setattr(module, "train_members", train_members)
     monkeypatch.setattr(
@@ -183,7 +183,7 @@ def test_seeds_that_turn_non_finite_are_finished_and_said(trained, digits, tmp_p
         report(Progress(seeds, 1, [], 1.0, {0: Failure(1, "why"), 1: Failure(1, "why")}, [], ["run"] * 2))
         nan = float("nan")
         failed = {"test_loss": nan, "test_accuracy": nan, "remaining_weights": nan, "failed_epoch": 1, "failed_reason": "why"}
-        return [Outcome([], {"seed": seed, **failed}, None, None, {}) for seed in seeds]
+        return [Outcome([], {"seed": seed, **failed}, None, None, {}, {}) for seed in seeds]
 
     monkeypatch.setattr(module, "train_members", fails)
     run = run_config(config(digits), digits, [0, 1], out=tmp_path)

@@ -17,6 +17,7 @@ from ssm.errors import UserError
 from ssm.runs.history import curve, read_history, write_history
 from ssm.runs.lock import held
 from ssm.runs.mask_file import load_masks, save_masks
+from ssm.runs.example_file import example_path, load_examples
 from ssm.runs.folder import clear, mask_path, open_run, read_summary
 from ssm.runs.value_file import load_values, value_path
 
@@ -109,6 +110,7 @@ def test_a_run_has_its_files(tmp_path):
         "weights": 3,
         "seconds_per_epoch_and_seed": {"mean": 0.75, "median": 0.75},
         "failed": [],
+        "frozen": {},
     }
 
 
@@ -465,3 +467,26 @@ def test_parts_of_other_processes_are_added_once(tmp_path):
     (run.folder / "parts" / "x.json").write_text("{}")
     with pytest.raises(UserError, match="not a part of a run"):
         run.add_parts()
+
+
+def test_hashes_and_examples_come_with_their_seeds(tmp_path):
+    run = open_here(tmp_path)
+    examples = {"inputs": np.zeros((2, 4), np.uint8), "outputs": np.ones((2, 3), np.float32)}
+
+    def given(*seeds):
+        return {
+            "history_rows": [row(seed, 1) for seed in seeds],
+            "finals": [final(seed, frozen=f"hash {seed}") for seed in seeds],
+            "masks": {seed: masks(seed) for seed in seeds},
+            "examples": dict.fromkeys(seeds, examples),
+        }
+
+    run.add_seeds(**given(2))
+    run.add_part(**given(0))
+    assert read_summary(run.folder)["frozen"] == {"2": "hash 2"}
+    run.add_parts()
+    add(run, 4)  # an older version's
+    run.add_seeds(history_rows=[], finals=[final(5, frozen="hash 5", failed_epoch=1)])
+    assert read_summary(run.folder)["frozen"] == {"0": "hash 0", "2": "hash 2"}
+    for seed in (0, 2):
+        np.testing.assert_array_equal(load_examples(example_path(run.folder, seed))[1], examples["outputs"])

@@ -63,8 +63,8 @@ def test_memory_is_the_devices_own_limit_or_what_the_machine_has_left(monkeypatc
 def test_the_environment_says_what_a_result_depends_on():
     found = environment(precision="bfloat16")
     assert list(found) == [
-        *("python", "jax", "jaxlib", "flax", "optax", "numpy"),
-        *("backend", "device", "devices", "deterministic", "processor", "git_commit", "precision"),
+        *("python", "signed-supermask", "jax", "jaxlib", "flax", "optax", "numpy"),
+        *("backend", "device", "devices", "deterministic", "flags", "processor", "git_commit", "precision"),
     ]
     assert found["jax"] == jax.__version__ and found["flax"] == metadata.version("flax")
     assert (found["backend"], found["devices"]) == (jax.default_backend(), len(jax.devices()))
@@ -89,14 +89,21 @@ def git(folder, *arguments):
     subprocess.run(["git", "-C", str(folder), *identity, *arguments], check=True, capture_output=True)
 
 
-def test_the_commit_is_named_with_what_was_changed_since(monkeypatch, tmp_path):
-    module = tmp_path / "devices.py"
+def source_in(folder, monkeypatch):
+    """Put the file that looks for its commit into a folder's ssm/training."""
+    module = folder / "ssm" / "training" / "devices.py"
+    module.parent.mkdir(parents=True)
     module.write_text("1")
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     monkeypatch.setattr(devices, "__file__", str(module))
+    return module
+
+
+def test_the_commit_is_named_with_what_was_changed_since(monkeypatch, tmp_path):
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    module = source_in(tmp_path, monkeypatch)
     assert environment()["git_commit"] is None  # no repository
     git(tmp_path, "init")
-    git(tmp_path, "add", "devices.py")
+    git(tmp_path, "add", str(module))
     git(tmp_path, "commit", "-m", "x")
     commit = environment()["git_commit"]
     assert re.fullmatch("[0-9a-f]{40}", commit)
@@ -104,6 +111,38 @@ def test_the_commit_is_named_with_what_was_changed_since(monkeypatch, tmp_path):
     assert environment()["git_commit"] == commit
     module.write_text("2")
     assert environment()["git_commit"] == f"{commit} with changes"
+
+
+@pytest.mark.parametrize("tracked", [False, True])
+@pytest.mark.parametrize("place", [".venv/lib/python3.11/site-packages", "."])
+def test_the_commit_of_another_repository_is_not_ours(monkeypatch, tmp_path, place, tracked):
+    module = source_in(tmp_path / place, monkeypatch)
+    git(tmp_path, "init")
+    if tracked:
+        git(tmp_path, "add", "--force", str(module))
+    git(tmp_path, "commit", "--allow-empty", "-m", "x")
+    assert (environment()["git_commit"] is not None) == (tracked and place == ".")
+
+
+def test_the_version_is_that_of_this_source_or_as_it_was_installed(monkeypatch, tmp_path):
+    module = source_in(tmp_path, monkeypatch)
+    assert environment()["signed-supermask"] == metadata.version("signed-supermask")
+    project = module.parents[2] / "pyproject.toml"
+    project.write_text('[project]\nname = "signed-supermask"\nversion = "7.8.9"\n')
+    assert environment()["signed-supermask"] == "7.8.9"
+    project.write_text('[project]\nname = "the-users-own"\nversion = "7.8.9"\n')
+    assert environment()["signed-supermask"] == metadata.version("signed-supermask")
+    monkeypatch.setattr(devices, "DISTRIBUTION", "no-such-package")
+    assert environment()["no-such-package"] == "unknown"
+
+
+def test_flags_of_xla_are_recorded(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=true")
+    monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "")
+    wanted = {"XLA_FLAGS": "--xla_cpu_enable_fast_math=true"}
+    assert environment()["flags"] == wanted
+    deterministic()  # which is recorded by itself
+    assert environment()["flags"] == wanted
 
 
 def test_without_git_there_is_no_commit(monkeypatch, tmp_path):

@@ -81,6 +81,7 @@ def test_records_fit_the_final_masks(alone):
             "test_loss": row["test_loss"],
             "test_accuracy": row["test_accuracy"],
             "remaining_weights": row["remaining_weights"],
+            "frozen": None,
             "failed_epoch": None,
             "failed_reason": None,
         }
