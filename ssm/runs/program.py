@@ -94,7 +94,7 @@ def explained(error: BaseException) -> tuple[int, str] | None:
 
 
 def _warning(name: str, message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> str:
-    kind = "" if category is UserWarning else f"{category.__name__}: "
+    kind = "" if issubclass(category, UserWarning) else f"{category.__name__}: "
     return f"{name}: warning: {kind}{message}\n"
 
 
