@@ -129,6 +129,8 @@ def test_a_run_is_one_folder_with_all_its_files(first):
         ".lock",
         "config.json",
         "environment.json",
+        "examples/seed-0000.npz",
+        "examples/seed-0001.npz",
         "history.csv",
         "journal.jsonl",
         "masks/seed-0000.npz",
@@ -210,8 +212,8 @@ def test_a_published_run_is_listed_all_the_same(more, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     published = tmp_path / more.folder.name
     assert done.stdout == f"{published}\n"
-    masks = [f"masks/seed-000{seed}.npz" for seed in range(3)]
-    assert sorted(contents(published)) == ["config.json", "curve.csv", "environment.json", *masks, "summary.json"]
+    kept = [f"{kind}/seed-000{seed}.npz" for kind in ("examples", "masks") for seed in range(3)]
+    assert sorted(contents(published)) == ["config.json", "curve.csv", "environment.json", *kept, "summary.json"]
     assert read_summary(published) == decoded(more, "summary.json")
     curve = list(csv.DictReader((published / "curve.csv").read_text().splitlines()))
     assert [(point["epoch"], point["seeds"]) for point in curve] == [("1", "3"), ("2", "3")]
