@@ -1,26 +1,17 @@
 """What a Flax module can do, it can do inside a Supermask: every row of the tables of docs/flax.md."""
 
-import jax
 import pytest
 
 from tests.support.flax_features import DOCUMENT, FEATURES, MODULES, ONLY, REFUSED, refused_row, row, tried
 
 TEXT = DOCUMENT.read_text(encoding="utf-8")
-QUICK = ("Dense", "attention, decode", "several methods", "own collection `frozen`")
+QUICK = ("Dense", "own collection `frozen`")
 """Modules that are tried in every run of the tests; the others take a minute to compile."""
 CASES = [
     pytest.param(feature, name, marks=[] if name in QUICK or ONLY.get(feature) == (name,) else pytest.mark.slow)
     for feature in FEATURES
     for name in MODULES
 ]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _compiled_quickly():
-    """Nearly all that these tests do is to compile."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
 
 
 def cell(feature: str, name: str) -> str:
