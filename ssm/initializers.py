@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import DTypeLike
 
-from ssm.errors import UserError, require
+from ssm.errors import UserError, require, require_function
 
 Scale = Callable[[int, int], Any]
 """(fan_in, fan_out) -> standard deviation c, a number or a traced scalar."""
@@ -95,9 +95,11 @@ def paper_formula(p0: float, *, fan: str = "in") -> Scale:
 def signed_constant(scale: Scale) -> Initializer:
     """Return the initialiser that draws +c or -c, each with probability 1/2.
 
-    Shape and float dtype are the requested ones; raises `UserError` as `fans` does, or for a dtype that is not float.
+    Shape and float dtype are the requested ones; raises `UserError` as `fans` does, for a dtype that is not float, or
+    for what is no scale.
     Source: the paper's paragraph "Initialization".
     """
+    require_function(scale, "scale", "ssm.initializers.he()", 2)
 
     def init(key: Array, shape: Sequence[int], dtype: DTypeLike = jnp.float32) -> Array:
         c = jnp.asarray(_deviation(scale, shape, dtype), dtype)
@@ -112,6 +114,7 @@ def uniform(scale: Scale) -> Initializer:
     `uniform(xavier())` has b = sqrt(6 / (fan_in + fan_out)), the paper's scores.  Shape, dtype and errors are
     as in `signed_constant`; narrower dtypes get the float32 draw, rounded.
     """
+    require_function(scale, "scale", "ssm.initializers.he()", 2)
 
     def init(key: Array, shape: Sequence[int], dtype: DTypeLike = jnp.float32) -> Array:
         b = math.sqrt(3) * _deviation(scale, shape, dtype)
@@ -127,6 +130,7 @@ def normal(scale: Scale) -> Initializer:
 
     Shape, dtype and errors are as in `uniform`.
     """
+    require_function(scale, "scale", "ssm.initializers.he()", 2)
 
     def init(key: Array, shape: Sequence[int], dtype: DTypeLike = jnp.float32) -> Array:
         c = _deviation(scale, shape, dtype)

@@ -1,12 +1,14 @@
 """SGD with decoupled weight decay as the authors' program runs it, and schedules as arrays of the step."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 import jax.numpy as jnp
 import numpy as np
 import optax
 from jax.typing import ArrayLike
 from jaxtyping import Float32, Int
+
+from ssm.errors import UserError
 
 Decay = Literal["decoupled", "coupled"]
 
@@ -25,8 +27,10 @@ def sgdw(
     v <- v + a.  `decoupled` adds -weight_decay * v, not multiplied by the learning rate, as TensorFlow Addons' SGDW
     does: how sparse the nets become depends on it.  `coupled` adds weight_decay * v to the gradient (the L2 form, as
     `torch.optim.SGD`), which is 20 times weaker at lr 0.05.  Build it inside the step: its state does not depend on
-    the rates.  Source: Loshchilov and Hutter 2019; docs/ledger.md, rows 1 and 2.
+    the rates.  Raises UserError for another `decay`.  Source: Loshchilov and Hutter 2019; docs/ledger.md, rows 1 and 2.
     """
+    if decay not in get_args(Decay):
+        raise UserError(f"decay must be {' or '.join(map(repr, get_args(Decay)))}; got {decay!r}.")
     step = optax.chain(optax.scale(-jnp.asarray(learning_rate)), optax.trace(decay=momentum, nesterov=nesterov))
     if decay == "decoupled":
         return optax.chain(step, optax.add_decayed_weights(-jnp.asarray(weight_decay)))

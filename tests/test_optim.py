@@ -5,6 +5,7 @@ import numpy as np
 import optax
 import pytest
 
+from ssm.errors import UserError
 from ssm.optim import exponential, sgdw
 
 
@@ -63,3 +64,8 @@ def test_schedule_values():
     np.testing.assert_allclose(
         exponential(np.array([0, 5, 10]), rate=0.25, steps=10, staircase=False), [1, 0.5, 0.25], rtol=1e-6
     )
+
+
+def test_an_unknown_decay_is_refused():
+    with pytest.raises(UserError, match="decay must be 'decoupled' or 'coupled'; got 'couple'"):
+        sgdw(0.1, 0.1, decay="couple")  # type: ignore[arg-type]

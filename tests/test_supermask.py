@@ -341,3 +341,17 @@ def test_a_decode_cache_starts_empty_and_steps():
     assert int(variables["cache"]["net"]["cache_index"]) == 0
     _, changed = net.apply(variables, x, mutable=["cache"])
     assert int(changed["cache"]["net"]["cache_index"]) == 1
+
+
+def test_a_method_that_is_named_as_one_of_the_wrapper():
+    class Named(nn.Module):
+        @nn.compact
+        def __call__(self, x):
+            return nn.Dense(4)(x)
+
+        def weights(self, x):
+            return 2 * self(x)
+
+    net, variables = start(Named(), jnp.ones((2, 4)))
+    found = net.apply(variables, jnp.ones((2, 4)), method=Named.weights)
+    np.testing.assert_array_equal(found, 2 * net.apply(variables, jnp.ones((2, 4))))

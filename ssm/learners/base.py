@@ -27,8 +27,8 @@ THRESHOLD = absolute(0.01)
 
 def check_rules(scores: Any, threshold: Any) -> None:
     """Raise UserError unless a learner's scores and thresholds are made by functions."""
-    require_function(scores, "scores", "ssm.initializers.uniform(ssm.initializers.xavier())")
-    require_function(threshold, "threshold", "ssm.thresholds.absolute(0.01)")
+    require_function(scores, "scores", "ssm.initializers.uniform(ssm.initializers.xavier())", 3)
+    require_function(threshold, "threshold", "ssm.thresholds.absolute(0.01)", 1)
 
 
 class Step(NamedTuple):
@@ -88,7 +88,10 @@ def layerwise(
 
     init: (key, kernel) -> (params, state).  weight: (params, state, key or None) -> effective kernel.
     mask: (params, state) -> mask.  more: the other fields of `Learner`; `update` and `penalty` see all layers.
+    Raises UserError for what are no such functions.
     """
+    for name, function, arguments in (("init", init, 2), ("weight", weight, 3), ("mask", mask, 2)):
+        require_function(function, name, "that of ssm.learners.signed", arguments)
 
     def init_layers(key, kernels):
         both = {

@@ -150,9 +150,11 @@ def train(
             raise UserError(f"{name} must be a number of at least 0, and a schedule is `schedule`; got {value!r}.")
     if metrics is not None and not isinstance(metrics, Mapping):
         raise UserError(f"metrics must be functions by name, {{'accuracy': ...}} say; got {metrics!r}.")
-    functions = {"loss": loss, "apply": apply, **({} if batch is None else {"batch": batch}), **(metrics or {})}
-    for name, value in functions.items():
-        require_function(value, name, "optax.squared_error")
+    for name, value in {"loss": loss, **(metrics or {})}.items():
+        require_function(value, name, "optax.squared_error", 2)
+    require_function(apply, "apply", "ssm.training.task.apply_module", 3)
+    if batch is not None:
+        require_function(batch, "batch", "ssm.training.batches.plain_batch", 3)
     samples = _check_data("data", data)
     _check_data("test", test)
     if _is_images(data[0]) != _is_images(test[0]):

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 from flax import linen as nn
 
-from ssm.errors import UserError
+from ssm.errors import UserError, require_function
 from ssm.learners import Learner
 
 
@@ -26,15 +26,13 @@ def options(module: Any, learner: Any, kernel_init: Any, kernels: Any, others: A
         raise UserError(f"module must be a module of flax.linen, nn.Dense(10) say; got {module!r}.")
     if not isinstance(learner, Learner):
         raise UserError(f"learner must be made by a factory, ssm.learners.signed() say; got {learner!r}.")
-    functions = {name: getattr(learner, name) for name in ("init", "weights", "masks")}
-    functions |= {name: getattr(learner, name) for name in ("update", "penalty") if getattr(learner, name) is not None}
-    if wrong := [name for name, function in functions.items() if not callable(function)]:
-        raise UserError(f"the learner's {', '.join(wrong)} must be functions; got {functions[wrong[0]]!r}.")
-    if kernel_init is not None and not callable(kernel_init):
-        raise UserError(
-            "kernel_init must be a function (key, shape, dtype) -> array, ssm.initializers.signed_constant(he()) say, "
-            f"or None; got {kernel_init!r}."
+    arguments = {"init": 2, "weights": 3, "masks": 2, "update": 3, "penalty": 2}
+    for name in ("init", "weights", "masks", *(name for name in ("update", "penalty") if getattr(learner, name))):
+        require_function(
+            getattr(learner, name), f"the learner's {name}", "that of ssm.learners.signed()", arguments[name]
         )
+    if kernel_init is not None:
+        require_function(kernel_init, "kernel_init", "ssm.initializers.signed_constant(ssm.initializers.he())", 3)
     if not callable(kernels) and not (
         isinstance(kernels, list | tuple) and all(isinstance(pattern, str) for pattern in kernels)
     ):

@@ -78,7 +78,10 @@ class Supermask(nn.Module):
         """Return the module's method of this name, run on the masked net."""
         if name.startswith("_") or not callable(getattr(vars(self).get("module"), name, None)):
             return super().__getattr__(name)
+        return self._forwarded(name)
 
+    @nn.nowrap
+    def _forwarded(self, name: str) -> MethodType:
         def forwarded(self, *args, **kwargs):
             return self._run(name, args, kwargs)
 
@@ -121,9 +124,9 @@ class Supermask(nn.Module):
     def _own(self, method: Any) -> Any:
         """Return this module's method in place of the wrapped module's function of the same name."""
         name = getattr(method, "__name__", "")
-        if inspect.isfunction(method) and getattr(type(self.module), name, None) is method:
-            return getattr(self, name)
-        return method
+        if not inspect.isfunction(method) or getattr(type(self.module), name, None) is not method:
+            return method
+        return self.__call__ if name == "__call__" else self._forwarded(name)
 
     @nn.nowrap
     def _run(self, method: str, args, kwargs):
