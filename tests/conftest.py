@@ -20,10 +20,9 @@ from ssm.training.devices import use_host_devices
 CACHE = "JAX_COMPILATION_CACHE_DIR"
 LEAST = "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"
 
-if (
-    signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
-):  # under nohup: the processes that tests start would ignore it, too
-    signal.signal(signal.SIGHUP, lambda number, frame: None)
+for ignored in (signal.SIGHUP, signal.SIGINT):  # under nohup, or in a script's background: children would inherit it
+    if signal.getsignal(ignored) == signal.SIG_IGN:
+        signal.signal(ignored, lambda number, frame: None)
 use_host_devices(8)
 if CACHE not in os.environ:  # workers and subprocesses have it from the first process
     os.environ[CACHE] = tempfile.mkdtemp(prefix="ssm-tests-")
