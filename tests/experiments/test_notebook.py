@@ -50,9 +50,11 @@ def text(notebook):
     return "".join(one.text if one.output_type == "stream" else one.data.get("text/markdown", "") for one in found)
 
 
-def check_outputs(notebook):
+def check_outputs(notebook, warning=None):
     found = outputs(notebook)
-    assert not [one for one in found if one.output_type == "error" or one.get("name") == "stderr"]
+    assert not [one for one in found if one.output_type == "error"]
+    stderr = [one.text for one in found if one.get("name") == "stderr"]
+    assert not [text for text in stderr if warning is None or warning not in text]
     return sum("image/png" in one.get("data", {}) for one in found)
 
 
@@ -76,7 +78,7 @@ def test_any_other_run_will_do(tmp_path, monkeypatch):
         monkeypatch.setenv(name, str(tmp_path / "empty"))
     monkeypatch.setenv("SSM_OFFLINE", "1")
     notebook, where = executed(tmp_path, monkeypatch, RUN=run)
-    assert check_outputs(notebook) == 10
+    assert check_outputs(notebook, warning="keeps no hash of its frozen weights") == 10  # as older versions' runs
     for said in ("masks of one seed only", f"{run}: binary Supermask", "in place of mnist, which is not available"):
         assert said in text(notebook)
     assert not (where / "runs").exists()
