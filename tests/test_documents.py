@@ -178,7 +178,12 @@ def test_import_ssm_alone_does_not_import_jax():
 @pytest.mark.parametrize(
     ("program", "options", "said"),
     [
-        ("edge_popup", ["--epochs=1", "--seeds=1"], r"edge-popup, 1 seeds, 1 epochs: \d\d\.\d\d% at density 10.00%"),
+        pytest.param(
+            "edge_popup",
+            ["--epochs=1", "--seeds=1"],
+            r"edge-popup, 1 seeds, 1 epochs: \d\d\.\d\d% at density 10.00%",
+            marks=pytest.mark.slow,
+        ),
         pytest.param("sequence", ["--epochs=1"], r"remaining weights \d\d\.\d\d%", marks=pytest.mark.slow),
         pytest.param("vision_transformer", ["--epochs=1"], r"14 masked layers, 2 seeds", marks=pytest.mark.slow),
     ],

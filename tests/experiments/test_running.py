@@ -109,6 +109,7 @@ def content(out):
     return rows, masks, read_summary(folder)["test_accuracy"]
 
 
+@pytest.mark.slow
 def test_two_processes_share_the_seeds_of_a_run(tmp_path, coordinator):
     short = ("--seeds=3", "--epochs=3")
     processes = both(coordinator, *short, f"--out={tmp_path / 'two'}")
