@@ -21,7 +21,7 @@ from ssm.runs.images import check_standardised, image_facts
 from ssm.runs.initial import config_of
 from ssm.runs.reader import FinishedRun, spans
 from ssm.runs.value_file import load_values, value_path
-from ssm.supermask import Supermask, module_collections, stacked_axes
+from ssm.supermask import Supermask, check_single, module_collections
 from ssm.trees import flatten
 
 TOLERANCE = {"float32": 1e-3, "bfloat16": 0.1}
@@ -136,11 +136,9 @@ def from_supermask(
         UserError: for the variables of stacked seeds; and for a layer whose weights do not share one magnitude: draw
             them as signed constants (`kernel_init=ssm.initializers...`), or save the weights themselves.
     """
-    if axes := stacked_axes(variables):
-        raise UserError(
-            f"these variables are of {' x '.join(map(str, axes))} stacked seeds, and a file holds one: take that of a "
-            "seed, jax.tree.map(lambda leaf: leaf[0], variables)"
-        )
+    check_single(
+        variables, ", and a file holds one: take that of a seed, jax.tree.map(lambda leaf: leaf[0], variables)"
+    )
     weights = flatten(model.weights(variables))
     layers: dict[str, Layer] = {}
     values: dict[str, np.ndarray] = {}

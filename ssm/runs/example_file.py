@@ -28,10 +28,7 @@ def load_examples(path: str | os.PathLike[str]) -> tuple[np.ndarray, np.ndarray]
     Raises:
         UserError: naming the file, if it is missing or damaged.
     """
-    try:
-        found = read_arrays(path, "the examples of a run")
-    except FileNotFoundError:
-        raise UserError(f"{path} does not exist: copy it, too, or train the seed again") from None
+    found = read_arrays(path, "the examples of a run", missing="copy it, too, or train the seed again")
     if set(found) != FIELDS or found["outputs"].ndim != 2 or len(found["inputs"]) != len(found["outputs"]):
         raise UserError(f"{path} is damaged: not the examples of a run ({', '.join(found) or 'nothing in it'})")
     return found["inputs"], found["outputs"]

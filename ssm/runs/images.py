@@ -1,10 +1,7 @@
 """What the images of a run are like: their shape, and the names of their classes."""
 
-from typing import Any
-
 from ssm.data.published import PUBLISHED, STAND_INS
 from ssm.errors import UserError
-from ssm.files import read_json
 from ssm.runs.reader import FinishedRun
 
 _SHAPES = {"idx": (28, 28, 1), "cifar": (32, 32, 3)}
@@ -16,7 +13,7 @@ def image_facts(run: FinishedRun) -> tuple[tuple[int, ...], tuple[str, ...]]:
     Raises:
         UserError: for a data set that an older run did not describe.
     """
-    for noted in _noted(run):
+    for _, noted in run.environments():
         if "image_shape" in noted and "class_names" in noted:
             return tuple(noted["image_shape"]), tuple(noted["class_names"])
     name = str(run.setting("dataset"))
@@ -28,16 +25,8 @@ def image_facts(run: FinishedRun) -> tuple[tuple[int, ...], tuple[str, ...]]:
 
 def check_standardised(run: FinishedRun) -> None:
     """Raise UserError if a run noted that its net was given other inputs than images, each standardised."""
-    if inputs := next((noted["inputs"] for noted in _noted(run) if "inputs" in noted), None):
+    if inputs := next((noted["inputs"] for _, noted in run.environments() if "inputs" in noted), None):
         raise UserError(
             f"{run.folder} was trained on inputs that are {inputs}; a file is for a net of uint8 images, which are "
             "standardised: train it with ssm.train, and save what ssm.export.from_supermask makes of its variables"
         )
-
-
-def _noted(run: FinishedRun) -> list[dict[str, Any]]:
-    path = run.folder / "environment.json"
-    try:
-        return [dict(entry["environment"]) for entry in read_json(path)] if path.exists() else []
-    except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{path} is damaged: not the environments of a run ({error!r})") from error

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Int8
 
 from ssm.errors import LeftOut, UserError
+from ssm.files import read_json
 from ssm.runs.history import Row, curve, read_history
 from ssm.runs.mask_file import load_masks
 from ssm.recipes.presets import BLOCKS, NEUTRAL, recipe
@@ -152,6 +153,20 @@ class FinishedRun:
                     self.folder,
                 )
         return {layer: np.stack([one[layer] for one in found]) for layer in shapes}
+
+    def environments(self) -> list[tuple[list[int], dict[str, Any]]]:
+        """Return what was recorded of programs and machines, each with the seeds that it trained; [] of a run without.
+
+        Raises:
+            DamagedRun: naming environment.json, if it is damaged.
+        """
+        path = self.folder / "environment.json"
+        with reading(self.folder):
+            try:
+                entries = read_json(path) if path.exists() else []
+                return [(list(map(int, entry["seeds"])), dict(entry["environment"])) for entry in entries]
+            except (KeyError, TypeError, ValueError) as error:
+                raise UserError(f"{path} is damaged: not the environments of a run ({error!r})") from error
 
     def curve(self) -> list[Row]:
         """Return mean, 5 % and 95 % quantile over the seeds, per epoch, as `ssm.runs.history.curve` makes them.

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ssm.errors import UserError
-from ssm.files import read_json
 from ssm.runs.folder import mask_path
 from ssm.runs.history import Row, read_history
 from ssm.runs.mask_file import load_masks
@@ -68,14 +67,7 @@ def environment_of(run: FinishedRun, seed: int) -> dict[str, Any]:
     Raises:
         UserError: naming the file, if it is damaged.
     """
-    path = run.folder / "environment.json"
-    try:
-        for entry in read_json(path) if path.exists() else []:
-            if seed in entry["seeds"]:
-                return dict(entry["environment"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{path} is damaged: not the environments of a run ({error!r})") from error
-    return {}
+    return next((environment for seeds, environment in run.environments() if seed in seeds), {})
 
 
 def check_same_data(run: FinishedRun, then: Mapping[str, Any], fingerprint: str, source: str) -> None:

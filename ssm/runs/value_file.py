@@ -37,10 +37,7 @@ def load_values(path: str | os.PathLike[str]) -> dict[str, Float32[np.ndarray, "
     Raises:
         UserError: naming the file, if it is missing or damaged.
     """
-    try:
-        values = read_arrays(path, "the values of a run")
-    except FileNotFoundError:
-        raise UserError(f"{path} does not exist: an older version made this run; train the seed again") from None
+    values = read_arrays(path, "the values of a run", missing="an older version made this run; train the seed again")
     if any(value.dtype != np.float32 for value in values.values()):
         raise UserError(f"{path} is damaged: not float32")
     return values
@@ -53,12 +50,11 @@ def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray],
     write_atomic(path, buffer.getvalue())
 
 
-def read_arrays(path: str | os.PathLike[str], what: str) -> dict[str, np.ndarray]:
+def read_arrays(path: str | os.PathLike[str], what: str, *, missing: str) -> dict[str, np.ndarray]:
     """Read what `write_arrays` wrote.
 
     Raises:
-        UserError: naming the file, and `what` it should be, if it is damaged.
-        FileNotFoundError: if it is missing.
+        UserError: naming the file, and `what` it should be, if it is damaged; with what to do if it is `missing`.
     """
     try:
         file = np.load(io.BytesIO(Path(path).read_bytes()), allow_pickle=False)
@@ -67,6 +63,6 @@ def read_arrays(path: str | os.PathLike[str], what: str) -> dict[str, np.ndarray
         with file:
             return {name: file[name] for name in file.files}
     except FileNotFoundError:
-        raise
+        raise UserError(f"{path} does not exist: {missing}") from None
     except DAMAGE as error:
         raise UserError(f"{path} is damaged: not {what} ({reason(error)})") from error

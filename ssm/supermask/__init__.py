@@ -1,6 +1,6 @@
 """The wrapper that masks any Flax module, and how its variables lie."""
 
-from ssm.supermask.variables import assembled, joined, module_collections, split, stacked_axes
+from ssm.supermask.variables import assembled, check_single, joined, module_collections, split
 from ssm.supermask.wrapper import Supermask
 
-__all__ = ["Supermask", "assembled", "joined", "module_collections", "split", "stacked_axes"]
+__all__ = ["Supermask", "assembled", "check_single", "joined", "module_collections", "split"]

@@ -62,7 +62,13 @@ def module_collections(variables: Tree) -> dict[str, Any]:
 
 def stacked_axes(variables: Tree) -> tuple[int, ...]:
     """Return the lengths of the leading axes that `jax.vmap` over `init` has stacked: () for one seed's variables."""
-    return tuple(_frozen(variables).get("axes", jnp.zeros(())).shape)
+    return tuple(getattr(_frozen(variables).get("axes"), "shape", ()))
+
+
+def check_single(variables: Tree, advice: str) -> None:
+    """Raise UserError, with what to do, where variables are of stacked seeds and not of one."""
+    if axes := stacked_axes(variables):
+        raise UserError(f"these variables are of {' x '.join(map(str, axes))} stacked seeds{advice}")
 
 
 def over_axes(function: Callable[..., Any], axes: tuple[int, ...]) -> Callable[..., Any]:

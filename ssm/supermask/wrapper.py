@@ -17,6 +17,7 @@ from ssm.supermask.initialisation import Kernels, begin, chosen, drawn
 from ssm.supermask.variables import (
     assembled,
     check_keys,
+    check_single,
     joined,
     module_collections,
     over_axes,
@@ -138,11 +139,10 @@ class Supermask(nn.Module):
         if not self.has_variable("frozen", "layers"):
             self._initialise(module, method, args, kwargs)
         variables = self.variables
-        if axes := stacked_axes(variables):
-            raise UserError(
-                f"these variables are of {' x '.join(map(str, axes))} stacked seeds: use jax.vmap(model.apply, "
-                "(0, None)), or take one seed's, jax.tree.map(lambda leaf: leaf[0], variables)"
-            )
+        check_single(
+            variables,
+            ": use jax.vmap(model.apply, (0, None)), or take one seed's, jax.tree.map(lambda leaf: leaf[0], variables)",
+        )
         key = self.make_rng("mask") if self.has_rng("mask") else None
         inside = {**module_collections(variables), "params": self.weights(variables, key)}
         mutable = subtract_filters(scope.mutable, {"params"})

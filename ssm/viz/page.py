@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 from ssm.errors import UserError
-from ssm.files import read_json
 from ssm.runs.reader import FinishedRun, spans
 from ssm.viz import labels, pictures, sections
 from ssm.viz.sections import Table
@@ -75,14 +74,7 @@ def _masks(run: FinishedRun, artifact: int | None) -> dict[str, Any]:
 
 
 def _environments(run: FinishedRun) -> list[tuple[str, Table]]:
-    path = run.folder / "environment.json"
-    if not path.exists():
-        return []
-    entries = read_json(path)
-    try:
-        return [
-            (spans(entry["seeds"]), sections.settings_table(entry["environment"], ["what", "value"]))
-            for entry in entries
-        ]
-    except (KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{path} is damaged: not the environments of a run ({error!r})") from error
+    return [
+        (spans(seeds), sections.settings_table(environment, ["what", "value"]))
+        for seeds, environment in run.environments()
+    ]

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from paper.tables.printed import METHODS, Record, dataset
-from ssm.files import read_json
 from ssm.runs.history import read_history
-from ssm.runs.reader import DamagedRun, FinishedRun, reading
+from ssm.runs.reader import FinishedRun, reading
 from ssm.runs.statistics import interval
 
 Summary = Mapping[str, Any]
@@ -102,14 +101,9 @@ def paired(runs: Mapping[str, Summary]) -> dict[str, Record]:
 def _machine(summary: Summary) -> Record | None:
     """Return what must be equal for two runs' times to be comparable; None where that is unknown or not unique."""
     run: FinishedRun | None = summary.get("finished")
-    if run is None or not (path := run.folder / "environment.json").exists():
+    if run is None:
         return None
-    try:
-        with reading(run.folder):
-            entries = [entry["environment"] for entry in read_json(path) if entry["seeds"]]
-        machines = [{key: environment.get(key) for key in _MACHINE} for environment in entries]
-    except (KeyError, TypeError, AttributeError) as error:
-        raise DamagedRun(f"{path} is damaged: not the environments of a run ({error!r})", run.folder) from error
+    machines = [{key: recorded.get(key) for key in _MACHINE} for seeds, recorded in run.environments() if seeds]
     if not machines or any(machine != machines[0] for machine in machines):
         return None
     work = {"model": summary["model"], "width": summary["width"], "dataset": dataset(summary)}
