@@ -38,7 +38,10 @@ class Begin(NamedTuple):
 
 
 class EpochInputs(NamedTuple):
-    """What an epoch takes, per seed: its number, the rates of every step [steps], and whether it still trains."""
+    """What an epoch takes, per seed: its number, the rates of every step [steps], and whether it is to be trained.
+
+    One that is not (it has made its last reduction, say) stays as it is.
+    """
 
     seed: Any  # of uint32, float32, float32 and bool: arrays of NumPy or JAX
     learning_rates: Any
@@ -86,7 +89,15 @@ def make_program(task: Task, *, loop: SeedLoop, devices: Devices) -> Program:
     mesh = Mesh(list(devices), ("seeds",))
     spread, shared = PartitionSpec("seeds"), PartitionSpec()
 
-    def over_seeds(function, specs, **options):
+    def spread_out(device_part, specs, **options):
+        """Compile a function of a device's own seeds."""
+        mapped = jax.jit(
+            jax.shard_map(device_part, mesh=mesh, in_specs=specs, out_specs=spread, check_vma=False), **options
+        )
+        # To trace it, and to run it: settings are part of what a compiled program is found by.
+        return pinned()(lambda *args: mapped(*args))
+
+    def over_seeds(function, specs):
         """Map a function of one seed over the leading axis of the arguments that are spread."""
 
         def device_part(count, *args):
@@ -94,35 +105,46 @@ def make_program(task: Task, *, loop: SeedLoop, devices: Devices) -> Program:
 
             def one(own):
                 rest = iter(own)
-                # A seed's net lies on one device, whatever mesh its module has in mind.
-                with jax.sharding.use_abstract_mesh(AbstractMesh((), ())):
-                    return function(
-                        *(next(rest) if spec == spread else arg for arg, spec in zip(args, specs, strict=True))
-                    )
+                return alone(function)(
+                    *(next(rest) if spec == spread else arg for arg, spec in zip(args, specs, strict=True))
+                )
 
             return loop_over(one, own, count) if loop == "map" else jax.vmap(one)(own)
 
-        specs_ = (shared, *specs)
-        mapped = jax.jit(
-            jax.shard_map(device_part, mesh=mesh, in_specs=specs_, out_specs=spread, check_vma=False), **options
-        )
+        mapped = spread_out(device_part, (shared, *specs))
 
-        @pinned()  # to trace it, and to run it: settings are part of what a compiled program is found by
         def call(*args):
-            spread_out = next(arg for arg, spec in zip(args, specs, strict=True) if spec == spread)
-            return mapped(np.int32(len(jax.tree.leaves(spread_out)[0]) // len(mesh.devices)), *args)
+            stacked = next(arg for arg, spec in zip(args, specs, strict=True) if spec == spread)
+            return mapped(np.int32(len(jax.tree.leaves(stacked)[0]) // len(mesh.devices)), *args)
 
         return call
 
+    def device_epoch(state, given, *more):
+        one = alone(lambda own: _epoch(task, *own, *more))
+        if loop == "map":
+            return over_active(one, state, given)
+        after, info = jax.vmap(one)((state, given))
+        return (_where(given.active, after, state) if task.stops else after), info
+
     return Program(
         start=over_seeds(partial(_start, task), (spread,)),
-        epoch=over_seeds(partial(_epoch, task), (spread, spread) + (shared,) * 4, donate_argnums=1),
+        epoch=spread_out(device_epoch, (spread, spread) + (shared,) * 4, donate_argnums=0),
         masks=over_seeds(partial(_final_masks, task), (spread,)),
         variables=over_seeds(partial(_variables, task), (spread,)),
         outputs=over_seeds(partial(_outputs, task), (spread, shared)),
         place=pinned()(partial(jax.device_put, device=NamedSharding(mesh, spread))),
         share=pinned()(partial(jax.device_put, device=NamedSharding(mesh, shared))),
     )
+
+
+def alone(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of one seed, whose net lies on one device, whatever mesh its module has in mind."""
+
+    def call(*args):
+        with jax.sharding.use_abstract_mesh(AbstractMesh((), ())):
+            return function(*args)
+
+    return call
 
 
 def loop_over(function: Callable[[Any], Any], stacked: Any, count: Int[Array, ""]) -> Any:
@@ -132,21 +154,65 @@ def loop_over(function: Callable[[Any], Any], stacked: Any, count: Int[Array, ""
     compile its body otherwise, and a seed alone would be rounded otherwise than in a group.  For the same reason no
     axis has length 1 in the loop: a single turn has a neighbour, which is never computed.
     """
-    length = len(jax.tree.leaves(stacked)[0])
-    if length == 1:
-        stacked = jax.tree.map(lambda array: jnp.concatenate([array, array]), stacked)
-
-    def at(index: Array | int) -> Any:
-        return jax.tree.map(lambda array: lax.dynamic_index_in_dim(array, index, keepdims=False), stacked)
-
-    shapes = jax.eval_shape(lambda: function(at(0)))
-    made = jax.tree.map(lambda leaf: jnp.zeros((max(length, 2), *leaf.shape), leaf.dtype), shapes)
+    length, stacked = _length(stacked), _with_neighbour(stacked)
+    made = _zeros(lambda: function(_at(stacked, 0)), max(length, 2))
 
     def turn(index: Array, made: Any) -> Any:
-        result = function(at(index))
-        return jax.tree.map(lambda array, part: array.at[index].set(part), made, result)
+        return _put(made, index, function(_at(stacked, index)))
 
-    return jax.tree.map(lambda array: array[:length], lax.fori_loop(0, count, turn, made))
+    return _first(lax.fori_loop(0, count, turn, made), length)
+
+
+def over_active(
+    function: Callable[[tuple[State, EpochInputs]], tuple[State, Info]], states: State, given: EpochInputs
+) -> tuple[State, Info]:
+    """Return stacked seeds' states, those of the active ones as a function leaves them, and its information of those.
+
+    The loop is as that of `loop_over`; a seed that is not active costs nothing, and its information is 0.
+    """
+    length, states, given = _length(states), _with_neighbour(states), _with_neighbour(given)
+    active = given.active & (jnp.arange(_length(states)) < length)
+    turns = jnp.argsort(~active)
+    made = _zeros(lambda: function((_at(states, 0), _at(given, 0)))[1], _length(states))
+
+    def turn(number: Array, both: tuple[State, Info]) -> tuple[State, Info]:
+        index = turns[number]
+        return _put(both, index, function((_at(both[0], index), _at(given, index))))
+
+    return _first(lax.fori_loop(0, jnp.sum(active, dtype=jnp.int32), turn, (states, made)), length)
+
+
+def _length(stacked: Any) -> int:
+    return len(jax.tree.leaves(stacked)[0])
+
+
+def _with_neighbour(stacked: Any) -> Any:
+    if _length(stacked) > 1:
+        return stacked
+    return jax.tree.map(lambda array: jnp.concatenate([array, array]), stacked)
+
+
+def _at(stacked: Any, index: Array | int) -> Any:
+    return jax.tree.map(lambda array: lax.dynamic_index_in_dim(array, index, keepdims=False), stacked)
+
+
+def _put(stacked: Any, index: Array, part: Any) -> Any:
+    return jax.tree.map(lambda array, own: array.at[index].set(own), stacked, part)
+
+
+def _zeros(function: Callable[[], Any], length: int) -> Any:
+    return jax.tree.map(lambda leaf: jnp.zeros((length, *leaf.shape), leaf.dtype), jax.eval_shape(function))
+
+
+def _first(stacked: Any, length: int) -> Any:
+    return jax.tree.map(lambda array: array[:length], stacked)
+
+
+def _where(active: Array, after: Any, before: Any) -> Any:
+    """Return of stacked trees the active seeds' from `after`, the others' from `before`."""
+    return jax.tree.map(
+        lambda new, old: jnp.where(active.reshape(-1, *[1] * (new.ndim - 1)), new, old), after, before
+    )
 
 
 def _start(task: Task, begin: Begin) -> State:
@@ -165,15 +231,7 @@ def initial_variables(net: Supermask, key: Array, example: Any) -> dict[str, Any
     return dict(net.init(jax.random.fold_in(key, INIT), *arguments))
 
 
-def _epoch(task: Task, state: State, given: EpochInputs, epoch, order, train, test) -> tuple[State, Info]:
-    arguments = (state, given, epoch, order, train, test)
-    if not task.stops:
-        return _trained(task, *arguments)
-    # A seed that has had its last reduction stays as it is while the others of its group continue.
-    return lax.cond(given.active, partial(_trained, task), partial(_kept, task), *arguments)
-
-
-def _trained(
+def _epoch(
     task: Task,
     state: State,
     given: EpochInputs,
@@ -205,14 +263,6 @@ def _trained(
     after = after._replace(**fixed)
     means = {name: total / (samples * task.passes) for name, total in sums.items()}
     return after, _info(task, net, state, after, means, test)
-
-
-def _kept(task: Task, state: State, given, epoch, order, train, test):
-    """Return a seed's state as it is; its information is not reported again, so that it costs nothing."""
-    zeros = {name: jnp.zeros((), jnp.float32) for name in ("loss", *task.metrics)}
-    net = task.net(task.numbers)
-    shapes = jax.eval_shape(partial(_info, task, net), state, state, zeros, test)
-    return state, jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
 
 
 def _info(task: Task, net: Supermask, before: State, after: State, train: Mapping[str, Array], test: Any) -> Info:

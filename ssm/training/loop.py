@@ -173,8 +173,8 @@ def train_members(
             break
         started = time.perf_counter()
         rates = _rates(trainer, members, plateaus, epoch)
-        given = EpochInputs(np.asarray(seeds, np.uint32), *rates, np.isin(np.arange(len(seeds)), running))
-        given = EpochInputs(*(values[padded] for values in given))
+        active = np.isin(np.arange(len(padded)), running)  # the padding is not
+        given = EpochInputs(np.asarray(seeds, np.uint32)[padded], *(rate[padded] for rate in rates), active)
         more = program.share(np.uint32(epoch)), trainer.order, trainer.train, trainer.test
         state, info = program.epoch(state, program.place(given), *more)
         info = jax.device_get(info)  # waits for the epoch to end
