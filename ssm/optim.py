@@ -1,7 +1,8 @@
 """SGD with decoupled weight decay as the authors' program runs it, and schedules as arrays of the step."""
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
@@ -35,6 +36,17 @@ def sgdw(
     if decay == "decoupled":
         return optax.chain(step, optax.add_decayed_weights(-jnp.asarray(weight_decay)))
     return optax.chain(optax.add_decayed_weights(jnp.asarray(weight_decay)), step)
+
+
+def reach(state: Any, *, momentum: float, nesterov: bool) -> Any:
+    """Return how far each parameter still moves at most if its gradient is 0 from now on, apart from decay towards 0.
+
+    state: of `sgdw` with decoupled decay, after a step; the result has the parameters' structure and shapes.  Without a
+    gradient the velocity shrinks by the momentum m a step: |v| m / (1 - m) in all, and m times that under Nesterov's.
+    """
+    velocity = optax.tree_utils.tree_get(state, "trace")
+    factor = momentum / (1 - momentum) * (momentum if nesterov else 1)
+    return jax.tree.map(lambda leaf: factor * jnp.abs(leaf), velocity)
 
 
 def exponential(

@@ -6,6 +6,9 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float
 
+ROUNDING = 1e-4
+"""Share of a score that the rounding of all its later moves comes to at most: 6e-8 each, of a few hundred."""
+
 
 @jax.custom_jvp
 def ternarize(
@@ -34,6 +37,17 @@ def binarize(scores: Float[Array, "..."], upper: Float[ArrayLike, "..."]) -> Flo
     """
     hidden = jnp.where(scores != scores, scores, jnp.zeros_like(scores))
     return jnp.where(scores > upper, jnp.ones_like(scores), hidden)
+
+
+def reachable(
+    scores: Float[Array, "..."], reach: Float[Array, "..."]
+) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+    """Return the lowest and the highest value that scores can take while they decay towards 0 and move by `reach`.
+
+    NaN where a score is.  The sums of many small moves are rounded: both bounds are a little wider.
+    """
+    slack = ROUNDING * jnp.abs(scores) + reach
+    return jnp.minimum(scores, 0) - slack, jnp.maximum(scores, 0) + slack
 
 
 # A custom_jvp has both modes, the backward one by transposition: a custom_vjp has no jvp, and so no `jax.hessian`.

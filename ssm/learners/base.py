@@ -59,6 +59,9 @@ class Learner(NamedTuple):
     masks: (params, state) -> masks, of the kernels' shapes and float dtype: 0 hides a weight.
     update: (key, step, Step) -> Step, between gradient and optimiser, or None.  `step` counts from 0.
     penalty: (params, state) -> scalar that is added to the loss, or None.
+    settled: (params, state, reach) -> bool by layer, whether a weight is hidden and stays so without a gradient; None
+        where masks may come back without one.  `reach`, of the params' shapes, bounds how far they still move by
+        themselves, apart from decay towards 0.  The arrays of such a learner have the kernel's shape, or are scalars.
     elementwise: whether `weights` and `masks` act on each weight by itself, whatever its place in the kernel.  Only
         then may the trainer hold matrices transposed, which is faster on a CPU.
     has_masks: whether its masks say anything; False where every weight is kept and trained.
@@ -69,6 +72,7 @@ class Learner(NamedTuple):
     masks: Callable[[Layers, Layers], Mapping[str, Array]]
     update: Callable[[Key[Array, ""], Int[Array, ""], Step], Step] | None = None
     penalty: Callable[[Layers, Layers], Float[Array, ""]] | None = None
+    settled: Callable[[Layers, Layers, Layers], Mapping[str, Array]] | None = None
     elementwise: bool = False
     has_masks: bool = True
 
@@ -82,12 +86,15 @@ def layerwise(
     init: Callable[[Array, Array], tuple[Any, Any]],
     weight: Callable[[Any, Any, Array | None], Array],
     mask: Callable[[Any, Any], Array],
+    *,
+    settled: Callable[[Any, Any, Any], Array] | None = None,
     **more: Any,
 ) -> Learner:
     """Return the learner that treats each layer by itself.
 
     init: (key, kernel) -> (params, state).  weight: (params, state, key or None) -> effective kernel.
-    mask: (params, state) -> mask.  more: the other fields of `Learner`; `update` and `penalty` see all layers.
+    mask: (params, state) -> mask.  settled: (params, state, reach) -> bool, or None.
+    more: the other fields of `Learner`; `update` and `penalty` see all layers.
     Raises UserError for what are no such functions.
     """
     for name, function, arguments in (("init", init, 2), ("weight", weight, 3), ("mask", mask, 2)):
@@ -106,7 +113,11 @@ def layerwise(
     def masks(params, state):
         return {path: mask(params[path], state[path]) for path in in_order(params)}
 
-    return Learner(init_layers, weights, masks, **more)
+    def settled_layers(params, state, reach):
+        assert settled is not None
+        return {path: settled(params[path], state[path], reach[path]) for path in in_order(params)}
+
+    return Learner(init_layers, weights, masks, settled=settled and settled_layers, **more)
 
 
 def in_order(layers: Layers) -> list[str]:

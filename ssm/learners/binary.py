@@ -8,7 +8,7 @@ from jax import Array
 from ssm.initializers import Initializer
 from ssm.learners.base import SCORES, THRESHOLD, Learner, check_rules, layerwise
 from ssm.learners.signed import Frozen
-from ssm.ternary import binarize
+from ssm.ternary import binarize, reachable
 
 
 def binary(*, scores: Initializer = SCORES, threshold: Callable[[Array], Any] = THRESHOLD) -> Learner:
@@ -28,4 +28,10 @@ def binary(*, scores: Initializer = SCORES, threshold: Callable[[Array], Any] = 
     def mask(drawn, state):
         return binarize(drawn, state.upper)
 
-    return layerwise(init, lambda drawn, state, key: state.kernel * mask(drawn, state), mask, elementwise=True)
+    def weight(drawn, state, key):
+        return state.kernel * mask(drawn, state)
+
+    def settled(drawn, state, reach):
+        return reachable(drawn, reach)[1] < state.upper
+
+    return layerwise(init, weight, mask, settled=settled, elementwise=True)

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int8
 
 from ssm.initializers import Initializer
 from ssm.learners.base import SCORES, THRESHOLD, Learner, check_rules, layerwise
-from ssm.ternary import ternarize
+from ssm.ternary import reachable, ternarize
 
 
 class Frozen(NamedTuple):
@@ -70,4 +70,8 @@ def signed(
         found = ternarize(drawn, state.lower, state.upper)
         return found * state.signs.astype(found.dtype) if folded else found
 
-    return layerwise(init, weight, mask, elementwise=True)
+    def settled(drawn, state, reach):
+        least, most = reachable(drawn, reach)
+        return (least > state.lower) & (most < state.upper)
+
+    return layerwise(init, weight, mask, settled=settled, elementwise=True)

@@ -21,11 +21,13 @@ class Net(nn.Module):
     """A network's common fields, and its dense layers, which have no biases.
 
     `classes`: outputs.  `width`: multiplies the sizes of all other layers.  `kernel_init`: of all kernels.
+    `sizes`: of hidden dense layers by name, where they are not what `width` makes of them.
     `dot_general`, `conv_general_dilated`: products and convolutions as `flax.linen` takes them, None for JAX's own.
     """
 
     classes: int = 10
     width: float = 1.0
+    sizes: tuple[tuple[str, int], ...] = ()
     kernel_init: Callable[..., Array] = nn.initializers.he_normal()
     dot_general: Callable[..., Array] | None = None
     conv_general_dilated: Callable[..., Array] | None = None
@@ -38,8 +40,9 @@ class Net(nn.Module):
         return self._dense(last)(x)
 
     def _dense(self, layer: description.Dense) -> nn.Dense:
+        size = dict(self.sizes).get(layer.name, layer.size)
         return nn.Dense(
-            layer.size, use_bias=False, kernel_init=self.kernel_init, dot_general=self.dot_general, name=layer.name
+            size, use_bias=False, kernel_init=self.kernel_init, dot_general=self.dot_general, name=layer.name
         )
 
 

@@ -1,7 +1,9 @@
 """From the names of a configuration to objects: the module, its learner, the task that trains them, and its seeds."""
 
 import inspect
+from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import jax
@@ -20,6 +22,7 @@ from ssm.initializers import Initializer
 from ssm.learners import Learner
 from ssm.learners.base import may_be_transposed
 from ssm.models import MODELS, RESNETS
+from ssm.models.description import HIDDEN
 from ssm.models.graph import Architecture
 from ssm.ops import matmul
 from ssm.ops.convolution import Form, conv_general_dilated
@@ -33,7 +36,10 @@ from ssm.training.batches import Images, fixed_order, images_on_device, plain_ba
 from ssm.training.epoch import Devices, SeedLoop
 from ssm.training.loop import Member, Trainer, make_trainer
 from ssm.training.settings import pinned
-from ssm.training.task import Numbers, Task, accuracy, apply_module
+from ssm.training.task import Hidden, Numbers, Task, Units, accuracy, apply_module
+
+WORTH = {"fcn": 5e11, "conv": 1e13}
+"""Operations that a smaller net must save: several times what a CPU does while it compiles one more program."""
 
 SYMMETRIC = (thresholds.absolute, thresholds.fraction_of_max)
 """Rules whose two thresholds are -tau and tau."""
@@ -109,10 +115,12 @@ def build(
     form: Form = "auto",
     numbers: Numbers | None = None,
     folded: bool | None = None,
+    sizes: Mapping[str, int] | None = None,
 ) -> Supermask:
     """Return the masked net of a configuration with `classes` outputs.
 
     `form` forces a form of the convolutions (`ssm.ops.convolution`): they differ in speed, and in rounding alone.
+    `sizes` are those of hidden dense layers, by name, where units are left out.
     `numbers` has the threshold's number, possibly traced, in place of the configuration's.
     """
     rule = threshold(config)
@@ -123,7 +131,8 @@ def build(
     init = kernel_init(config)
     if kind(config.model) == OWN:
         return masked(own_module(config, classes), kernel_init=init)
-    return masked(network(config, classes, precision=config.precision, form=form, kernel_init=init))
+    options = {"kernel_init": init, "sizes": tuple(sorted((sizes or {}).items()))}
+    return masked(network(config, classes, precision=config.precision, form=form, **options))
 
 
 def own_module(config: Config, classes: int) -> nn.Module:
@@ -164,17 +173,22 @@ def make_task(
     form: Form = "auto",
     folded: bool | None = None,
     dtype: Any = np.uint8,
+    live: bool = True,
+    sizes: Mapping[str, int] | None = None,
 ) -> Task:
     """Return the task of a configuration for images of a shape, [height, width, channels]; the rest as in `build`.
 
-    Inputs of another `dtype` than uint8, or another rank, reach the net as they are.
+    Inputs of another `dtype` than uint8, or another rank, reach the net as they are.  `live` says whether hidden units
+    that are dead for good are left out of training.
     """
     images = dtype == np.uint8 and len(image_shape) == 3
     if not images and config.augment != "none":
         raise UserError(f"--augment={config.augment} is for uint8 images; the data has {np.dtype(dtype)} inputs.")
-    net = build(config, classes=classes, form=form, folded=folded)
+    options: dict[str, Any] = {"classes": classes, "form": form, "folded": folded}
+    net = build(config, **options)
+    resized = partial(make_task, config, image_shape=image_shape, dtype=dtype, **options)
     return Task(
-        net=lambda numbers: build(config, classes=classes, form=form, numbers=numbers, folded=folded),
+        net=lambda numbers: build(config, numbers=numbers, sizes=sizes, **options),
         numbers=numbers_of(config),
         example=np.zeros((1, *image_shape), np.float32 if images else jax.dtypes.canonicalize_dtype(dtype)),
         batch=partial(image_batch, augment=config.augment) if images else plain_batch,
@@ -187,8 +201,30 @@ def make_task(
         passes=config.passes,
         stops=bool(config.reductions),
         transposed=may_be_transposed(net.learner),
+        hidden=hidden_layers(config, net, lambda sizes: resized(sizes=sizes)) if live else None,
         # XLA's own convolutions: the faster forms would take longer to compile than the outputs are worth.
         examined=network(config, classes, precision=config.precision, form="xla") if exported(config) else None,
+    )
+
+
+def hidden_layers(config: Config, net: Supermask, resized: Callable[[Mapping[str, int]], Task]) -> Hidden | None:
+    """Return the hidden dense layers whose dead units training may leave out; None where a unit might come back.
+
+    Convolutions keep nearly all of their channels, and a ResNet's blocks read each other's.
+    """
+    sizes, learner = HIDDEN.get(config.model, ()), net.learner
+    returns = learner.settled is None or learner.update is not None or learner.penalty is not None
+    decays = config.decay == "decoupled" and 0 <= config.weight_decay <= 1 and 0 <= config.momentum < 1
+    if not sizes or returns or not decays:
+        return None
+    kernels = [f"Dense_{number}/kernel" for number in range(len(sizes) + 1)]
+    return Hidden(
+        units={
+            before.removesuffix("/kernel"): Units(fed=(before,), used=(after,)) for before, after in pairwise(kernels)
+        },
+        resized=resized,
+        reach=partial(optim.reach, momentum=config.momentum, nesterov=config.nesterov),
+        worth=WORTH["fcn" if config.model == "fcn" else "conv"],
     )
 
 
@@ -197,11 +233,13 @@ def exported(config: Config) -> bool:
     return kind(config.model) != OWN and config.method in ("signed", "binary")
 
 
-def task_of(config: Config, dataset: Dataset, *, form: Form = "auto", folded: bool | None = None) -> Task:
+def task_of(
+    config: Config, dataset: Dataset, *, form: Form = "auto", folded: bool | None = None, live: bool = True
+) -> Task:
     """Return the task of a configuration on its data set."""
     inputs = dataset.train_images
     shape = {"image_shape": inputs.shape[1:], "dtype": inputs.dtype}
-    return make_task(config, classes=dataset.classes, form=form, folded=folded, **shape)
+    return make_task(config, classes=dataset.classes, form=form, folded=folded, live=live, **shape)
 
 
 def numbers_of(config: Config) -> dict[str, float]:
@@ -241,10 +279,11 @@ def trainer(
     loop: SeedLoop | None = None,
     form: Form = "auto",
     folded: bool | None = None,
+    live: bool = True,
     resumable: bool = False,
 ) -> Trainer:
-    """Return the trainer of a configuration on its data set; options as in `build` and `make_trainer`."""
-    task = task_of(config, dataset, form=form, folded=folded)
+    """Return the trainer of a configuration on its data set; options as in `make_task` and `make_trainer`."""
+    task = task_of(config, dataset, form=form, folded=folded, live=live)
     train, test, order = parts(config, dataset)
     return make_trainer(task, train, test, order=order, devices=devices, loop=loop, resumable=resumable)
 

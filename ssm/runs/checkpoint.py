@@ -3,7 +3,8 @@
     RUN/checkpoints/5f0c8a21e07b-00012.ckpt    digest of the group's members, epochs done
 
 A file is one line of ASCII, `ssm-checkpoint VERSION SHA256 BYTES`, and then an npz without pickles of that many bytes
-and that hash: host arrays [seeds, ...] by their path in the state, and `about`, the rest as JSON.  Frozen weights are
+and that hash: host arrays [seeds, ...] by their path in the state, the hidden units that are still trained, if some are
+left out, as `kept:LAYER`, and `about`, the rest as JSON.  Frozen weights are
 not in it: they are made again from the seed, and their hash is compared.
 """
 
@@ -29,6 +30,7 @@ KEPT = 2  # checkpoints of a group: the newest may turn out to be damaged
 FOLDER = "checkpoints"
 DAMAGED = ".damaged"
 _ABOUT = "about"
+_KEPT = "kept:"
 _NAME = re.compile(r"(?P<group>[0-9a-f]{12})-(?P<epoch>\d{5,})\.ckpt")
 _DAMAGE = (KeyError, TypeError, AttributeError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
@@ -52,7 +54,8 @@ def save(folder: Path, snapshot: Snapshot, identity: str) -> Path:
         "failures": snapshot.failures,
         "history": snapshot.history,
     }
-    arrays = {**snapshot.arrays, _ABOUT: np.frombuffer(json.dumps(plain(about)).encode(), np.uint8)}
+    kept = {f"{_KEPT}{layer}": flags for layer, flags in snapshot.kept.items()}
+    arrays = {**snapshot.arrays, **kept, _ABOUT: np.frombuffer(json.dumps(plain(about)).encode(), np.uint8)}
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **arrays)
     payload = buffer.getbuffer()
@@ -96,6 +99,7 @@ def _read(data: bytes) -> tuple[Snapshot, str]:
     with np.load(io.BytesIO(payload), allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files}
     about = json.loads(arrays.pop(_ABOUT).tobytes())
+    kept = {name: arrays.pop(name) for name in list(arrays) if name.startswith(_KEPT)}
     snapshot = Snapshot(
         members=tuple(about["members"]),
         epoch=about["epoch"],
@@ -104,6 +108,7 @@ def _read(data: bytes) -> tuple[Snapshot, str]:
         plateaus=tuple(PlateauState(*state) for state in about["plateaus"]),
         failures={int(place): Failure(*why) for place, why in about["failures"].items()},
         history=about["history"],
+        kept={name.removeprefix(_KEPT): flags for name, flags in kept.items()},
     )
     return snapshot, about["identity"]
 

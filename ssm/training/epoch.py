@@ -1,7 +1,7 @@
 """One epoch of many seeds as one compiled program: batches scanned, seeds vectorised or looped, state donated."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import jax
@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from ssm.supermask import Supermask, assembled, module_collections, split
 from ssm.training.batches import (
@@ -25,6 +25,7 @@ from ssm.training.metrics import MaskCounts, count
 from ssm.training.settings import pinned
 from ssm.training.step import Params, State, StepInputs, effective_weights, oriented, training_step
 from ssm.training.task import EXAMPLES, Numbers, Task
+from ssm.training.units import Sizes, live_units, narrowed, reordered, with_first
 
 SeedLoop: TypeAlias = Literal["map", "vmap"]
 Devices: TypeAlias = Sequence[Any]  # of jax.Device, which type checkers take for a variable
@@ -50,25 +51,33 @@ class EpochInputs(NamedTuple):
 
 
 class Info(NamedTuple):
-    """What an epoch reports, per seed: means of loss and metrics by name; `layers` counts mask elements by layer."""
+    """What an epoch reports, per seed: means of loss and metrics by name; `layers` counts mask elements by layer.
+
+    `live` says of a task's hidden layers which of the units that were trained are not dead for good.
+    """
 
     train: Mapping[str, Float[Array, ""]]
     test: Mapping[str, Float[Array, ""]]
     finite: Array
     layers: Mapping[str, MaskCounts]
+    live: Mapping[str, Bool[Array, " units"]] = {}
 
 
 class Program(NamedTuple):
     """The compiled functions of a task; each takes and returns arrays with a leading seed axis.
 
     start: Begin -> State.  epoch: (State (donated), EpochInputs, epoch, fixed order [n] or None, train, test) ->
-    (State, Info).  masks: State -> int8 masks by layer.  variables: State -> the Supermask's variables.
+    (State, Info).  epoch_of: sizes -> the same of the first so many units of each hidden layer.
+    reorder: (State, orders) -> State with its hidden units in another order.  masks: State -> int8 masks by layer.
+    variables: State -> the Supermask's variables.
     outputs: (State, test) -> the examined net's outputs of the first test samples, None without one.
     `place` puts an array with a seed axis, and `share` one without, on the devices.
     """
 
     start: Callable[..., State]
     epoch: Callable[..., tuple[State, Info]]
+    epoch_of: Callable[[Sizes], Callable[..., tuple[State, Info]]]
+    reorder: Callable[..., State]
     masks: Callable[..., dict[str, Array]]
     variables: Callable[..., dict[str, Any]]
     outputs: Callable[..., Any]
@@ -119,16 +128,22 @@ def make_program(task: Task, *, loop: SeedLoop, devices: Devices) -> Program:
 
         return call
 
-    def device_epoch(state, given, *more):
-        one = alone(lambda own: _epoch(task, *own, *more))
-        if loop == "map":
-            return over_active(one, state, given)
-        after, info = jax.vmap(one)((state, given))
-        return (_where(given.active, after, state) if task.stops else after), info
+    @cache
+    def epoch_of(sizes: Sizes):
+        def device_epoch(state, given, *more):
+            one = alone(lambda own: _epoch_of_first(task, sizes, *own, *more))
+            if loop == "map":
+                return over_active(one, state, given)
+            after, info = jax.vmap(one)((state, given))
+            return (_where(given.active, after, state) if task.stops else after), info
+
+        return spread_out(device_epoch, (spread, spread) + (shared,) * 4, donate_argnums=0)
 
     return Program(
         start=over_seeds(partial(_start, task), (spread,)),
-        epoch=spread_out(device_epoch, (spread, spread) + (shared,) * 4, donate_argnums=0),
+        epoch=epoch_of(()),
+        epoch_of=epoch_of,
+        reorder=over_seeds(partial(_reordered, task), (spread, spread)),
         masks=over_seeds(partial(_final_masks, task), (spread,)),
         variables=over_seeds(partial(_variables, task), (spread,)),
         outputs=over_seeds(partial(_outputs, task), (spread, shared)),
@@ -210,9 +225,7 @@ def _first(stacked: Any, length: int) -> Any:
 
 def _where(active: Array, after: Any, before: Any) -> Any:
     """Return of stacked trees the active seeds' from `after`, the others' from `before`."""
-    return jax.tree.map(
-        lambda new, old: jnp.where(active.reshape(-1, *[1] * (new.ndim - 1)), new, old), after, before
-    )
+    return jax.tree.map(lambda new, old: jnp.where(active.reshape(-1, *[1] * (new.ndim - 1)), new, old), after, before)
 
 
 def _start(task: Task, begin: Begin) -> State:
@@ -229,6 +242,21 @@ def initial_variables(net: Supermask, key: Array, example: Any) -> dict[str, Any
     """Return the variables that a seed's key gives a net."""
     arguments = example if isinstance(example, tuple) else (example,)
     return dict(net.init(jax.random.fold_in(key, INIT), *arguments))
+
+
+def _epoch_of_first(task: Task, sizes: Sizes, state: State, *rest: Any) -> tuple[State, Info]:
+    """Return the state and the information after an epoch of the first so many units of each hidden layer."""
+    if not sizes:
+        return _epoch(task, state, *rest)
+    assert task.hidden is not None
+    own = task.hidden.resized(dict(sizes))
+    after, info = _epoch(own, narrowed(task.hidden, state, sizes, transposed=task.transposed), *rest)
+    return with_first(task.hidden, state, after, sizes, transposed=task.transposed), info
+
+
+def _reordered(task: Task, state: State, orders: Mapping[str, Array]) -> State:
+    assert task.hidden is not None
+    return reordered(task.hidden, state, orders, transposed=task.transposed)
 
 
 def _epoch(
@@ -272,7 +300,8 @@ def _info(task: Task, net: Supermask, before: State, after: State, train: Mappin
         finite &= jnp.all(jnp.isfinite(leaf))
     old, new = _int8_masks(net, before), _int8_masks(net, after)
     layers = {layer_name(path): count(new[path], old[path], after.params.layers[path]) for path in new}
-    return Info(train, evaluated, finite, layers)
+    live = live_units(task.hidden, net, after, transposed=task.transposed) if task.hidden else {}
+    return Info(train, evaluated, finite, layers, live)
 
 
 def _evaluate(task: Task, net: Supermask, state: State, test: Any) -> dict[str, Array]:

@@ -18,6 +18,7 @@ from ssm.training.batches import count_samples, seed_key, steps_per_epoch
 from ssm.training.devices import seed_loop
 from ssm.training.epoch import Begin, Devices, EpochInputs, Info, Program, SeedLoop, initial_variables, make_program
 from ssm.training.frozen import state_hashes
+from ssm.training.live import LiveUnits, live_units_of
 from ssm.training.settings import pinned
 from ssm.training.snapshot import Failure, Snapshot, frozen_hashes, restored, stored_arrays
 from ssm.training.step import State
@@ -82,6 +83,7 @@ class Trainer(NamedTuple):
     test: Any
     order: Any
     devices: int
+    loop: SeedLoop
     resumable: bool  # whether snapshots and runs need what is hashed and examined
 
 
@@ -115,9 +117,10 @@ def make_trainer(
                 "threshold is too high for the scale of the scores",
                 stacklevel=2,
             )
-    program = make_program(task, loop=loop or seed_loop(), devices=devices)
+    loop = loop or seed_loop()
+    program = make_program(task, loop=loop, devices=devices)
     shared = program.share((train, test, order))
-    return Trainer(task, program, *shared, devices=len(devices), resumable=resumable)
+    return Trainer(task, program, *shared, devices=len(devices), loop=loop, resumable=resumable)
 
 
 @pinned()
@@ -153,15 +156,26 @@ def train_members(
     rules = [member.plateau for member in members]
     plateaus, failures, first = [plateau.start() for _ in seeds], dict[int, Failure](), 0
     history: list[list[Row]] = [[] for _ in seeds]
+    units = live_units_of(task, state, len(seeds))
+
+    def ordered(state: State, before: LiveUnits, after: LiveUnits) -> State:
+        if before is after or not (before.some_left_out or after.some_left_out):
+            return state
+        orders = {layer: order[padded] for layer, order in before.moves(after).items()}
+        return program.reorder(state, program.place(orders))
+
     if begin is not None:
         state = restored(program, state, begin, keys, frozen, padded, updated=updated)
+        whole, units = units, units.where(begin.kept)
+        state = ordered(state, whole, units)
         plateaus, failures, first = list(begin.plateaus), dict(begin.failures), begin.epoch
         history = [[dict(row) for row in rows] for rows in begin.history]
 
     def snapshot() -> Snapshot:
-        arrays = stored_arrays(state, len(seeds), updated=updated)
+        whole = ordered(state, units, units.whole(len(seeds)))
+        arrays = stored_arrays(whole, len(seeds), updated=updated)
         done = {"epoch": epoch + 1, "plateaus": tuple(plateaus), "failures": failures, "history": history}
-        return Snapshot(members=keys, arrays=arrays, frozen=frozen, **done)
+        return Snapshot(members=keys, arrays=arrays, frozen=frozen, kept=units.flags, **done)
 
     for epoch in range(first, task.epochs):
         running = [
@@ -173,18 +187,25 @@ def train_members(
             break
         started = time.perf_counter()
         rates = _rates(trainer, members, plateaus, epoch)
-        active = np.isin(np.arange(len(padded)), running)  # the padding is not
-        given = EpochInputs(np.asarray(seeds, np.uint32)[padded], *(rate[padded] for rate in rates), active)
+        learning, decay = (rate[padded] for rate in rates)
+        given = EpochInputs(np.asarray(seeds, np.uint32)[padded], learning, decay, None)
         more = program.share(np.uint32(epoch)), trainer.order, trainer.train, trainer.test
-        state, info = program.epoch(state, program.place(given), *more)
-        info = jax.device_get(info)  # waits for the epoch to end
+        found = []
+        for sizes, places in units.parts(running, trainer.loop).items():
+            own = given._replace(active=np.isin(np.arange(len(padded)), places))  # the padding is not
+            state, reported = program.epoch_of(sizes)(state, program.place(own), *more)
+            found.append((places, reported))
+        found = jax.device_get(found)  # waits for the epoch to end
+        info = units.combined(found)
         seconds = time.perf_counter() - started
         wrong = {index: metrics.what_is_wrong(info.layers, index, finite=bool(info.finite[index])) for index in running}
         new = {index: Failure(epoch + 1, reason) for index, reason in wrong.items() if reason}
         good = [index for index in running if index not in new]
+        live = {index: _of_seed(one.live, index) for places, one in found for index in places}
         for index in good:
             own = (float(rate[index, 0]) for rate in rates)
-            history[index].append(_row(info, index, seeds[index], epoch, seconds / len(running), *own))
+            row = _row(info, index, seeds[index], epoch, seconds / len(running), *own)
+            history[index].append(row | units.row(index, live[index]))
             if rule := rules[index]:
                 plateaus[index] = plateau.update(rule, plateaus[index], float(info.train["loss"][index]))
         failures |= new
@@ -193,7 +214,11 @@ def train_members(
             index, why = next(iter(new.items()))
             raise UserError(f"seed {seeds[index]} failed in epoch {why.epoch}: {why.reason} (--on-bad-seed=stop)")
         if epoch + 1 < task.epochs:
+            left = (task.epochs - epoch - 1) * task.passes * count_samples(trainer.train)
+            before, units = units, units.without_dead({index: live[index] for index in good}, left)
+            state = ordered(state, before, units)
             after_epoch(epoch + 1, snapshot)
+    state = ordered(state, units, units.whole(len(seeds)))
     return _outcomes(trainer, state, seeds, history, failures, kernels, variables)
 
 

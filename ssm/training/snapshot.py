@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import jax
@@ -31,6 +31,7 @@ class Snapshot:
     plateaus: each one's state of the plateau schedule.
     failures: by place in the group, those that were excluded.
     history: each one's rows so far.
+    kept: by hidden layer, which units the members still train, [members, units]; empty if all.
     """
 
     members: tuple[str, ...]
@@ -40,6 +41,7 @@ class Snapshot:
     plateaus: tuple[PlateauState, ...]
     failures: Mapping[int, Failure]
     history: Sequence[Sequence[Mapping[str, Any]]]
+    kept: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def of(self, members: Sequence[str]) -> "Snapshot":
         """Return the part of some of the members, in the order in which they are given."""
@@ -52,6 +54,7 @@ class Snapshot:
             plateaus=tuple(self.plateaus[row] for row in rows),
             failures={place: self.failures[row] for place, row in enumerate(rows) if row in self.failures},
             history=[self.history[row] for row in rows],
+            kept={layer: flags[rows] for layer, flags in self.kept.items()},
         )
 
 

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import numpy as np
@@ -22,6 +22,30 @@ EXAMPLES = 8  # test samples of which a run keeps the outputs
 EVALUATION_VALUES = 1000 * 28 * 28  # of the inputs of a batch: 1,000 digits, or 250 images of CIFAR
 
 
+class Units(NamedTuple):
+    """The units of a hidden layer: paths of the kernels whose outputs they are, and of those whose inputs they are."""
+
+    fed: tuple[str, ...]
+    used: tuple[str, ...]
+
+
+class Hidden(NamedTuple):
+    """The hidden layers whose dead units training may leave out.
+
+    Their units have no bias, put out 0 for 0, and nothing else reads them; the learner has `settled`, and neither an
+    `update` nor a `penalty`.
+
+    units: by layer's name.  resized: units by layer -> the same task with so many.
+    reach: the optimiser's state -> how far parameters still move without a gradient, in their structure.
+    worth: operations that leaving out units must save, as it compiles one more program.
+    """
+
+    units: Mapping[str, Units]
+    resized: Callable[[Mapping[str, int]], "Task"]
+    reach: Callable[[Any], Any]
+    worth: float
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Task:
     """All that decides the compiled program of a group of seeds, but the data and the devices.
@@ -35,6 +59,7 @@ class Task:
     optimizer: (learning_rate, weight_decay) -> transformation, whose state depends on neither.
     stops: whether a seed may end before the others (a plateau schedule's last reduction).
     transposed: whether the learner's matrices are held as [out, in], which a CPU multiplies some 8 % faster.
+    hidden: the hidden layers whose dead units are left out of training; None: all units are trained to the end.
     examined: the plain module in a form that compiles fast, if a run is to keep the outputs of some test samples.
     """
 
@@ -51,6 +76,7 @@ class Task:
     passes: int = 1
     stops: bool = False
     transposed: bool = False
+    hidden: Hidden | None = None
     examined: nn.Module | None = None
 
     @property
