@@ -131,6 +131,9 @@ class Options:
     """How a device runs its seeds: one after another (on a CPU), or vectorised."""
     convolutions: Literal["auto", "xla", "im2col", "winograd"] = "auto"
     """Form of 3 x 3 convolutions: the fastest measured, XLA's own, patches times kernel (im2col), or Winograd's."""
+    live_units: Literal["on", "off"] = "on"
+    """Leave hidden units that are dead for good out of training, where that saves time (fcn and Conv nets).  Their
+    masks are 0 either way, and results the same but for rounding."""
     checkpoint_every: Annotated[
         int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(default: by time alone)")
     ] = None
@@ -174,6 +177,7 @@ ELSEWHERE = {
 ELSEWHERE |= {
     "seed_loop",
     "convolutions",
+    "live_units",
     "checkpoint_every",
     "checkpoint_minutes",
     "fresh",
@@ -204,6 +208,13 @@ def prepare(options: Options) -> None:
     elif given := next((name for name, value in named.items() if value is not None), None):
         raise UserError(f"--{given} goes with --distributed.")
     devices.use_host_devices()
+
+
+def job_of(options: Options, config: Any, dataset: Any) -> Any:
+    """Return the job of a configuration on its data set, as the options have it computed."""
+    from ssm.runs.job import recipe_job
+
+    return recipe_job(config, dataset, options.convolutions, live=options.live_units == "on")
 
 
 def configured(options: Options, dataset: Any = None) -> tuple[Any, Any]:

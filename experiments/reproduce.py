@@ -91,7 +91,8 @@ def trained_again(config: Any, dataset: Any, seed: int, out: Path, then: Mapping
 
     loop, named = then.get("seed_loop"), then.get("convolutions", "auto")
     form: Any = {"columns": "im2col"}.get(named, named)  # as earlier versions called it
-    job = recipe_job(config, dataset, form if form in get_args(Form) else "auto")
+    live = then.get("live_units", "off") == "on"  # earlier versions trained all units to the end
+    job = recipe_job(config, dataset, form if form in get_args(Form) else "auto", live=live)
     loop = loop if loop in get_args(SeedLoop) else None
     execution = RunOptions(loop=loop, log=lambda line: print(line, flush=True))
     return read_finished(run_job(job, [seed], out=out, options=execution).folder)

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from options import OVERRIDES, Options, configured, prepare, run_options
+from options import OVERRIDES, Options, configured, job_of, prepare, run_options
 from ssm.errors import UserError
 from ssm.runs.program import command, run_program
 
@@ -92,7 +92,6 @@ def main(sweep: Sweep) -> None:
     seeds, points = parse_seeds(sweep.seeds), points_of(sweep)
     prepare(sweep)
     from ssm.recipes.presets import named_settings
-    from ssm.runs.job import recipe_job
     from ssm.runs.names import config_hash
     from ssm.runs.run import run_jobs
     from ssm.runs.sweep import programs
@@ -115,7 +114,7 @@ def main(sweep: Sweep) -> None:
     for number, part in enumerate(parts):
         if sweep.only in (None, number):
             own = folder / f"program-{number}"  # jobs of an array must not wait for each other
-            jobs = [recipe_job(config, datasets[config.dataset], sweep.convolutions) for config in part]
+            jobs = [job_of(sweep, config, datasets[config.dataset]) for config in part]
             run_jobs(jobs, seeds, out=sweep.out, folder=own, options=run_options(sweep))
     if sweep.only is None:
         report(sweep, folder, points, configs, seeds)

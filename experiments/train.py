@@ -7,7 +7,7 @@
 
 from pathlib import Path
 
-from options import Options, configured, prepare, run_options
+from options import Options, configured, job_of, prepare, run_options
 from ssm.runs.program import run_program
 
 
@@ -33,12 +33,11 @@ def main(options: Options) -> None:
 
 def say_needs(config, dataset, seeds: int, options: Options) -> None:
     from ssm.runs.estimate import count_masked, estimate
-    from ssm.runs.job import recipe_job
     from ssm.runs.progress import counted
     from ssm.runs.run import fitting_plan
     from ssm.training.devices import seed_loop
 
-    job = recipe_job(config, dataset, options.convolutions)
+    job = job_of(options, config, dataset)
     group, devices = fitting_plan(job, seeds, run_options(options))
     loop = options.seed_loop or seed_loop()
     at_once = f"{counted(group, 'seed')} at once on {counted(devices, 'device')}"
@@ -61,11 +60,10 @@ def duration(seconds: float) -> str:
 
 def train(config, dataset, seeds: list[int], options: Options) -> None:
     from paper.tables import final_table, read_paper, with_config
-    from ssm.runs.job import recipe_job
     from ssm.runs.run import run_job
 
     execution = run_options(options)
-    run = run_job(recipe_job(config, dataset, options.convolutions), seeds, out=options.out, options=execution)
+    run = run_job(job_of(options, config, dataset), seeds, out=options.out, options=execution)
     if execution.hosts.number > 0:
         print(f"process {execution.hosts.number} has finished its seeds; process 0 prints the results")
         return

@@ -100,6 +100,7 @@ def test_cached_values_are_known():
         "ssm.export.artifact:variables",
         "ssm.export.flax_module:_initialise",
         "ssm.export.flax_module:call",  # its decorator's arguments
+        "ssm.training.epoch:epoch_of",  # a program's compiled epochs, by sizes
         "ssm.runs.job:call",  # make_task, make_data
         "ssm.runs.job:task",
     }

@@ -38,7 +38,7 @@ from ssm.training.loop import Member, Trainer, make_trainer
 from ssm.training.settings import pinned
 from ssm.training.task import Hidden, Numbers, Task, Units, accuracy, apply_module
 
-WORTH = {"fcn": 5e11, "conv": 1e13}
+WORTH = {"fcn": 4.5e11, "conv": 1e13}
 """Operations that a smaller net must save: several times what a CPU does while it compiles one more program."""
 
 SYMMETRIC = (thresholds.absolute, thresholds.fraction_of_max)

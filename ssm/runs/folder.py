@@ -29,7 +29,7 @@ from ssm.errors import UserError
 from ssm.files import plain, read_json, write_json
 from ssm.recipes.presets import NEUTRAL
 from ssm.runs.example_file import example_path, save_examples
-from ssm.runs.history import Row, read_history, write_history
+from ssm.runs.history import Row, read_history, with_same_columns, write_history
 from ssm.runs.lock import HOLDER, LOCK
 from ssm.runs.mask_file import save_masks
 from ssm.runs.names import differences, read_config, run_folder, run_name, understood
@@ -115,9 +115,12 @@ class Run:
             new = {int(final["seed"]): final for final in finals if int(final["seed"]) not in known}
             rows = [row for row in self._history() if row["seed"] in known]
             added = [row for row in history_rows if int(row["seed"]) in new]
-            if rows and added and set(rows[0]) != set(added[0]):
-                raise UserError(f"{self.folder / 'history.csv'} has other columns: it's another version's run")
-            rows = sorted([*rows, *map(dict, added)], key=lambda row: (int(row["seed"]), int(row["epoch"])))
+            try:
+                rows, added = with_same_columns(rows, [dict(row) for row in added])
+            except ValueError as error:
+                path = self.folder / "history.csv"
+                raise UserError(f"{path} has other columns: it's another version's run ({error})") from error
+            rows = sorted([*rows, *added], key=lambda row: (int(row["seed"]), int(row["epoch"])))
             self._save_arrays(set(new), masks or {}, values or {}, examples or {})
             write_history(self.folder / "history.csv", rows)
             self._note_environment(sorted(new))

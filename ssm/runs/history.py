@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,6 +13,8 @@ from ssm.files import write_atomic
 
 CURVE = ("test_accuracy", "remaining_weights", "train_loss", "test_loss", "flips")
 """The columns of the history that `curve` sums up over the seeds."""
+UNITS = ("live_units", "trained_units")
+"""Columns of nets whose dead units are left out of training, and ends of the names of those by layer."""
 
 Row = dict[str, int | float]
 
@@ -68,8 +71,26 @@ def write_history(path: str | os.PathLike[str], rows: Sequence[Mapping[str, Any]
     write_atomic(path, buffer.getvalue())
 
 
+def with_same_columns(rows: Sequence[Row], others: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+    """Return rows of two versions or ways with the same columns: where one has no counts of units, they are NaN.
+
+    Raises ValueError if they differ in any other column.
+    """
+    if not rows or not others:
+        return list(rows), list(others)
+    every = rows[0] | others[0]
+    if any(not name.endswith(UNITS) for name in rows[0].keys() ^ others[0].keys()):
+        raise ValueError(f"history rows differ in their columns: {sorted(rows[0].keys() ^ others[0].keys())}")
+    filled = [[{name: row.get(name, math.nan) for name in every} for row in part] for part in (rows, others)]
+    return filled[0], filled[1]
+
+
 def curve(rows: Sequence[Mapping[str, Any]], *, failed: Sequence[int] = ()) -> list[Row]:
-    """Return mean, 5 % and 95 % quantile over the seeds that did not fail, per epoch, of `CURVE`."""
+    """Return mean, 5 % and 95 % quantile over the seeds that did not fail, per epoch, of `CURVE`.
+
+    Of `UNITS`, too, if every seed has them.
+    """
+    counted = [name for name in UNITS if rows and all(math.isfinite(row.get(name, math.nan)) for row in rows)]
     epochs: dict[int, list[Mapping[str, Any]]] = {}
     for row in rows:
         if row["seed"] not in failed:
@@ -77,7 +98,7 @@ def curve(rows: Sequence[Mapping[str, Any]], *, failed: Sequence[int] = ()) -> l
     points = []
     for epoch, group in sorted(epochs.items()):
         point: Row = {"epoch": epoch, "seeds": len(group)}
-        for column in CURVE:
+        for column in (*CURVE, *counted):
             found = interval([row[column] for row in group])
             point |= {f"{column}:mean": found.mean, f"{column}:q05": found.q05, f"{column}:q95": found.q95}
         points.append(point)

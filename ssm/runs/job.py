@@ -60,11 +60,11 @@ class Job:
             count_masked(self.task.net(self.task.numbers), self.task.example)
 
 
-def recipe_job(config: Config, dataset: Dataset, form: Form = "auto") -> Job:
-    """Return the job of a configuration on its data set."""
+def recipe_job(config: Config, dataset: Dataset, form: Form = "auto", *, live: bool = True) -> Job:
+    """Return the job of a configuration on its data set; `form` and `live` as in `ssm.recipes.build.make_task`."""
     settings = config.as_dict()
     shape = dataset.train_images.shape[1:]
-    make_task = cache(partial(build.task_of, config, dataset, form=form))
+    make_task = cache(partial(build.task_of, config, dataset, form=form, live=live))
     make_data = partial(build.parts, config, dataset)
     data_bytes = dataset.train_images.nbytes + dataset.test_images.nbytes
 
@@ -74,6 +74,7 @@ def recipe_job(config: Config, dataset: Dataset, form: Form = "auto") -> Job:
     about: dict[str, Any] = {
         "precision": config.precision,
         "convolutions": form,
+        "live_units": "on" if live else "off",
         "data": dataset.fingerprint(),
         "image_shape": shape,
         "class_names": dataset.class_names,

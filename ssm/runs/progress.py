@@ -34,7 +34,8 @@ def _text(now: EpochProgress) -> str:
     name = next((name for name in ("test_accuracy", "test_loss") if name in now.rows[0]), "test_loss")
     value, remaining = (np.mean([row[key] for row in now.rows]) for key in (name, "remaining_weights"))
     shown = f"accuracy {value:.2%}" if name == "test_accuracy" else f"test loss {value:.4g}"
-    return f"{shown}, remaining weights {remaining:.2%}"
+    units = f", live units {np.mean([row['live_units'] for row in now.rows]):.0f}" if "live_units" in now.rows[0] else ""
+    return f"{shown}, remaining weights {remaining:.2%}{units}"
 
 
 @contextmanager

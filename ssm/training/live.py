@@ -15,7 +15,7 @@ from ssm.training.step import State
 from ssm.training.task import Task
 from ssm.training.units import Sizes, unit_axes
 
-STEP = 32  # units; products of other sizes are no faster than of the next multiple
+STEP = 16  # units: what a processor adds at once
 RATIO = 0.8  # of two sizes that follow each other: each is one more program to compile
 PASSES = 3  # of a product in a training step: forward, and two gradients
 

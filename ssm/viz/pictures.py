@@ -42,6 +42,8 @@ def curve_pictures(run: FinishedRun) -> list[Picture]:
     if run.is_masked:
         shown.insert(1, ("remaining_weights", "Remaining weights", "remaining weights (%, log scale)", 100))
         shown.append(("flips", "Changes of the mask", "elements changed (% per epoch)", 100))
+    if "live_units:mean" in rows[0]:
+        shown.append(("live_units", "Live units", "hidden units", 1))
     panels = []
     for name, title, unit, factor in shown:
         mean, q05, q95 = (factor * np.asarray([row[f"{name}:{key}"] for row in rows]) for key in ("mean", "q05", "q95"))
