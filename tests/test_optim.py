@@ -6,7 +6,7 @@ import optax
 import pytest
 
 from ssm.errors import UserError
-from ssm.optim import exponential, sgdw
+from ssm.optim import exponential, reach, sgdw
 
 
 def run(rule_of, gradients, start=2.0):
@@ -69,3 +69,19 @@ def test_schedule_values():
 def test_an_unknown_decay_is_refused():
     with pytest.raises(UserError, match="decay must be 'decoupled' or 'coupled'; got 'couple'"):
         sgdw(0.1, 0.1, decay="couple")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("nesterov", "momentum", "moves"), [(True, 0.9, 8.1), (False, 0.9, 9.0), (True, 0.0, 0.0)])
+def test_how_far_a_parameter_moves_without_a_gradient(nesterov, momentum, moves):
+    options = {"momentum": momentum, "nesterov": nesterov}
+    rule = sgdw(0.1, 0.0, **options)
+    params = jnp.float32(0.0)
+    _, state = rule.update(jnp.float32(-10.0), rule.init(params), params)  # the velocity is 1
+    assert float(reach(state, **options)) == pytest.approx(moves, rel=1e-6)
+
+    def step(_, carry):
+        updates, state = rule.update(jnp.float32(0.0), carry[1], carry[0])
+        return optax.apply_updates(carry[0], updates), state
+
+    after, _ = jax.lax.fori_loop(0, 500, step, (params, state))
+    assert float(after) == pytest.approx(moves, rel=1e-5)

@@ -297,7 +297,9 @@ def _in_memory(task: Task, data: Any, test: Any, order: Any, members: list[Membe
         parts = [left[start : start + group] for start in range(0, len(left), group)]
         with reporter(total=len(parts) * task.epochs, epochs=task.epochs) as progress:
             for part in parts:
-                own = train_members(fitting, part, progress, on_bad_seed=options.on_bad_seed, variables=True)
+                own = train_members(
+                    fitting, part, progress, due=lambda epoch: False, on_bad_seed=options.on_bad_seed, variables=True
+                )
                 outcomes.update(zip((member.key for member in part), own, strict=True))
                 yield part
 

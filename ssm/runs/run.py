@@ -23,7 +23,7 @@ from ssm.runs.memory import brief, in_fitting_groups
 from ssm.runs.names import member_key
 from ssm.runs.processes import Hosts, agreed
 from ssm.runs.progress import Report, counted, reporter
-from ssm.runs.saving import Saving, keeper
+from ssm.runs.saving import Keeper, Saving
 from ssm.runs.signals import Interrupted, Interrupts, watched
 from ssm.training.devices import available_memory, environment, seed_loop
 from ssm.training.epoch import SeedLoop
@@ -281,9 +281,18 @@ def train_groups(
                 if begin is not None:
                     options.log(f"resuming {counted(len(part), 'seed')} after epoch {begin.epoch}")
                 saved = begin.epoch if begin else None
-                keep = keeper(store, identity, options.saving, interrupts, journal, options.log, saved)
+                keep = Keeper(
+                    folder=store,
+                    identity=identity,
+                    saving=options.saving,
+                    interrupts=interrupts,
+                    journal=journal,
+                    log=options.log,
+                    saved=saved,
+                )
+                bad = options.on_bad_seed
                 outcomes = train_members(
-                    fitting, part, report, begin=begin, after_epoch=keep, on_bad_seed=options.on_bad_seed
+                    fitting, part, report, begin=begin, after_epoch=keep, due=keep.due, on_bad_seed=bad
                 )
                 _add(runs, part, outcomes, options.hosts)
                 journal("saved", seeds=len(part))

@@ -3,7 +3,7 @@
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ssm.runs import checkpoint
@@ -30,44 +30,46 @@ class Saving:
             raise UserError(f"--checkpoint-minutes must be 0 (never) or more; got {self.minutes}.")
 
 
-def keeper(
-    folder: Path,
-    identity: str,
-    saving: Saving,
-    interrupts: Interrupts,
-    journal: Journal,
-    log: Callable[[str], None],
-    saved: int | None = None,
-) -> Callable[[int, Callable[[], Snapshot]], None]:
-    """Return what `train_members` calls after an epoch: it saves what is due, and ends training after a signal.
+@dataclass(kw_only=True)
+class Keeper:
+    """What `train_members` calls after an epoch: it saves what is due, and ends training after a signal.
 
     A failure to save is logged, and training continues: earlier checkpoints stand, at first that of epoch `saved` if
     there is one.  It raises Interrupted.
     """
-    last = time.monotonic()  # not the clock on the wall, which may be set
 
-    def after_epoch(epoch: int, snapshot: Callable[[], Snapshot]) -> None:
-        nonlocal last, saved
-        caught = interrupts.caught
-        by_epochs = saving.every is not None and epoch % saving.every == 0
-        by_time = saving.minutes > 0 and time.monotonic() - last >= 60 * saving.minutes
-        if caught is None and not by_epochs and not by_time:
+    folder: Path
+    identity: str
+    saving: Saving
+    interrupts: Interrupts
+    journal: Journal
+    log: Callable[[str], None]
+    saved: int | None = None
+    last: float = field(default_factory=lambda: time.monotonic())  # not the clock on the wall, which may be set
+
+    def due(self, epoch: int) -> bool:
+        """Return whether there is something to do after so many epochs."""
+        by_epochs = self.saving.every is not None and epoch % self.saving.every == 0
+        by_time = self.saving.minutes > 0 and time.monotonic() - self.last >= 60 * self.saving.minutes
+        return self.interrupts.caught is not None or by_epochs or by_time
+
+    def __call__(self, epoch: int, snapshot: Callable[[], Snapshot]) -> None:
+        """Save what is due after so many epochs; raises Interrupted after a signal."""
+        if not self.due(epoch):
             return
-        last = time.monotonic()
+        caught = self.interrupts.caught
+        self.last = time.monotonic()
         try:
-            path = checkpoint.save(folder, snapshot(), identity)
+            path = checkpoint.save(self.folder, snapshot(), self.identity)
         except (OSError, MemoryError) as error:
             why = getattr(error, "strerror", None) or str(error) or "no memory"
-            log(f"warning: no checkpoint of epoch {epoch}: {folder}: {why}; training continues")
+            self.log(f"warning: no checkpoint of epoch {epoch}: {self.folder}: {why}; training continues")
         else:
-            saved = epoch
-            journal("checkpoint", epoch=epoch, file=path.name, seconds=time.monotonic() - last)
+            self.saved = epoch
+            self.journal("checkpoint", epoch=epoch, file=path.name, seconds=time.monotonic() - self.last)
         if caught is not None:
-            journal("interrupted", epoch=epoch, signal=signal.Signals(caught).name)
-            before = "there is no checkpoint" if saved is None else f"the last checkpoint is that of epoch {saved}"
-            at = f"saved after epoch {epoch}" if saved == epoch else before
-            raise Interrupted(
-                caught, f"stopped by {signal.Signals(caught).name}, {at}; the same command resumes from it"
-            )
-
-    return after_epoch
+            name = signal.Signals(caught).name
+            self.journal("interrupted", epoch=epoch, signal=name)
+            before = "there is no checkpoint" if self.saved is None else f"the last checkpoint is that of epoch {self.saved}"
+            at = f"saved after epoch {epoch}" if self.saved == epoch else before
+            raise Interrupted(caught, f"stopped by {name}, {at}; the same command resumes from it")

@@ -1,5 +1,6 @@
 """Training a group of seeds: the loop over epochs on the host, and the records it makes."""
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +26,11 @@ from ssm.training.step import State
 from ssm.training.task import EXAMPLES, Task
 from ssm.trees import flatten
 
+UNITS_EVERY = 4
+"""Epochs after which hidden units may be left out where epochs are dispatched ahead; elsewhere after each."""
+MOST_AHEAD = 10.0
+"""Seconds of an epoch from which on the next is not dispatched ahead: a signal would have to wait for both."""
+
 Row = dict[str, Any]
 OnBadSeed: TypeAlias = Literal["exclude", "stop"]
 Schedule: TypeAlias = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -45,6 +51,14 @@ class Member:
     plateau: PlateauRule | None = None
     key: str = ""
     run: str = ""
+
+
+class Dispatched(NamedTuple):
+    """An epoch that the devices compute: places of the seeds it trains, their rates, and what its parts report."""
+
+    running: Sequence[int]
+    rates: tuple[np.ndarray, np.ndarray]
+    found: list[tuple[list[int], Info]]
 
 
 class Progress(NamedTuple):
@@ -84,6 +98,7 @@ class Trainer(NamedTuple):
     order: Any
     devices: int
     loop: SeedLoop
+    ahead: bool  # whether an epoch is dispatched before the one before it is read
     resumable: bool  # whether snapshots and runs need what is hashed and examined
 
 
@@ -120,7 +135,8 @@ def make_trainer(
     loop = loop or seed_loop()
     program = make_program(task, loop=loop, devices=devices)
     shared = program.share((train, test, order))
-    return Trainer(task, program, *shared, devices=len(devices), loop=loop, resumable=resumable)
+    ahead = devices[0].platform != "cpu"  # a CPU computes without the host's help, and is never idle
+    return Trainer(task, program, *shared, devices=len(devices), loop=loop, ahead=ahead, resumable=resumable)
 
 
 @pinned()
@@ -131,6 +147,7 @@ def train_members(
     *,
     begin: Snapshot | None = None,
     after_epoch: Callable[[int, Callable[[], Snapshot]], None] = lambda epoch, snapshot: None,
+    due: Callable[[int], bool] = lambda epoch: True,
     on_bad_seed: OnBadSeed = "exclude",
     variables: bool = False,
 ) -> list[Outcome]:
@@ -142,6 +159,7 @@ def train_members(
 
     `begin`, a snapshot of exactly these members, is resumed.  After every epoch but the last `after_epoch` is given the
     epochs done and a function that takes a snapshot, to be called before it returns; it may raise, which ends training.
+    `due` says, of the epochs done, whether it has something to do: a GPU goes on with the next epoch meanwhile if not.
     `variables` asks for the nets' variables at the end.
     """
     program, task = trainer.program, trainer.task
@@ -177,33 +195,44 @@ def train_members(
         done = {"epoch": epoch + 1, "plateaus": tuple(plateaus), "failures": failures, "history": history}
         return Snapshot(members=keys, arrays=arrays, frozen=frozen, kept=units.flags, **done)
 
-    for epoch in range(first, task.epochs):
+    def dispatch(epoch: int) -> Dispatched:
+        nonlocal state
         running = [
             index
             for index, rule in enumerate(rules)
             if index not in failures and not (rule and plateau.stopped(rule, plateaus[index]))
         ]
-        if not running:
-            break
-        started = time.perf_counter()
         rates = _rates(trainer, members, plateaus, epoch)
         learning, decay = (rate[padded] for rate in rates)
         given = EpochInputs(np.asarray(seeds, np.uint32)[padded], learning, decay, None)
         more = program.share(np.uint32(epoch)), trainer.order, trainer.train, trainer.test
         found = []
-        for sizes, places in units.parts(running, trainer.loop).items():
+        for sizes, places in units.parts(running, trainer.loop).items() if running else ():
             own = given._replace(active=np.isin(np.arange(len(padded)), places))  # the padding is not
             state, reported = program.epoch_of(sizes)(state, program.place(own), *more)
             found.append((places, reported))
-        found = jax.device_get(found)  # waits for the epoch to end
+        return Dispatched(running, rates, found)
+
+    every = UNITS_EVERY if trainer.ahead else 1
+    following, seconds, read = None, math.inf, time.perf_counter()
+    for epoch in range(first, task.epochs):
+        now = following or dispatch(epoch)
+        if not now.running:
+            break
+        follows = trainer.ahead and seconds < MOST_AHEAD and epoch + 1 < task.epochs
+        decides = any(rule is not None for rule in rules) or (task.hidden is not None and (epoch + 1) % every == 0)
+        following = dispatch(epoch + 1) if follows and not decides and not due(epoch + 1) else None
+        found = jax.device_get(now.found)  # waits for the epoch to end
         info = units.combined(found)
-        seconds = time.perf_counter() - started
+        before, read = read, time.perf_counter()
+        seconds = read - before
+        running = [index for index in now.running if index not in failures]
         wrong = {index: metrics.what_is_wrong(info.layers, index, finite=bool(info.finite[index])) for index in running}
         new = {index: Failure(epoch + 1, reason) for index, reason in wrong.items() if reason}
         good = [index for index in running if index not in new]
         live = {index: _of_seed(one.live, index) for places, one in found for index in places}
         for index in good:
-            own = (float(rate[index, 0]) for rate in rates)
+            own = (float(rate[index, 0]) for rate in now.rates)
             row = _row(info, index, seeds[index], epoch, seconds / len(running), *own)
             history[index].append(row | units.row(index, live[index]))
             if rule := rules[index]:
@@ -213,11 +242,13 @@ def train_members(
         if new and on_bad_seed == "stop":
             index, why = next(iter(new.items()))
             raise UserError(f"seed {seeds[index]} failed in epoch {why.epoch}: {why.reason} (--on-bad-seed=stop)")
-        if epoch + 1 < task.epochs:
-            left = (task.epochs - epoch - 1) * task.passes * count_samples(trainer.train)
-            before, units = units, units.without_dead({index: live[index] for index in good}, left)
-            state = ordered(state, before, units)
+        if epoch + 1 < task.epochs and following is None:
+            if (epoch + 1) % every == 0:
+                left = (task.epochs - epoch - 1) * task.passes * count_samples(trainer.train)
+                whole, units = units, units.without_dead({index: live[index] for index in good}, left)
+                state = ordered(state, whole, units)
             after_epoch(epoch + 1, snapshot)
+            read = time.perf_counter()
     state = ordered(state, units, units.whole(len(seeds)))
     return _outcomes(trainer, state, seeds, history, failures, kernels, variables)
 

@@ -91,7 +91,7 @@ def again(first):
 
 @pytest.fixture(scope="module")
 def more(again):
-    return finished(again.place, "--seeds=3")
+    return finished(again.place, "--seeds=3", "--live-units=off")
 
 
 def decoded(ran, name):
@@ -117,7 +117,7 @@ def test_a_run_prints_data_configuration_and_table(first):
 
 
 def test_without_a_terminal_progress_is_plain_lines(first):
-    line = r"2 seeds, epoch %d/2: accuracy \d+\.\d\d%%, remaining weights \d+\.\d\d%%, \d+ s left"
+    line = r"2 seeds, epoch %d/2: accuracy \d+\.\d\d%%, remaining weights \d+\.\d\d%%, live units 400, \d+ s left"
     lines = first.stderr.splitlines()
     assert len(lines) == 2, first.stderr  # nothing else either: no warning, no bar
     assert all(re.fullmatch(line % (epoch + 1), text) for epoch, text in enumerate(lines))
@@ -144,6 +144,7 @@ def test_a_run_is_one_folder_with_all_its_files(first):
     (entry,) = decoded(first, "environment.json")
     assert entry["seeds"] == [0, 1]
     assert {"python", "jax", "flax", "numpy", "device", "precision", "git_commit"} <= set(entry["environment"])
+    assert entry["environment"]["live_units"] == "on"
 
 
 def test_the_history_has_a_row_per_seed_and_epoch(first):

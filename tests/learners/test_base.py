@@ -9,7 +9,7 @@ import pytest
 from flax import linen as nn
 from jax import lax
 
-from ssm import learners
+from ssm import learners, optim
 from ssm.errors import UserError
 from ssm.learners import Learner, layerwise
 from ssm.runs import checkpoint
@@ -478,3 +478,34 @@ def test_a_rule_of_columns_sees_one_shape_of_an_attention_kernel_in_all_its_func
     variables = net.init(jax.random.key(0), x)
     net.masks(variables)
     assert shapes["init"] == shapes["weight"] == shapes["mask"] == {(6, 2, 2), (2, 2, 6)}
+
+
+SETTLED = [learners.signed(), learners.signed(folded=True), learners.binary()]
+
+
+@pytest.mark.parametrize("learner", SETTLED, ids=["signed", "folded", "binary"])
+def test_what_is_settled_stays_hidden_without_a_gradient(learner):
+    """Of many scores and velocities, under decay or none; some of those that are not settled do come back."""
+    key = jax.random.split(jax.random.key(0), 2)
+    kernel = {"a": jnp.ones((200, 300))}
+    params, state = learner.init(key[0], kernel)
+    params = {"a": jnp.linspace(-0.0099, 0.0099, 200)[:, None] * jnp.ones(300)}
+    velocity = {"a": 0.002 * jax.random.uniform(key[1], (200, 300), minval=-1.0)}
+    rule = optim.sgdw(0.1, 0.001)
+    rest = optax.tree_utils.tree_set(rule.init(params), trace=velocity)
+    settled = learner.settled(params, state, optim.reach(rest, momentum=0.9, nesterov=True))["a"]
+
+    def step(_, carry):
+        params, rest, seen = carry
+        updates, rest = rule.update(jax.tree.map(jnp.zeros_like, params), rest, params)
+        params = optax.apply_updates(params, updates)
+        return params, rest, seen | (learner.masks(params, state)["a"] != 0)
+
+    hidden = learner.masks(params, state)["a"] == 0
+    *_, seen = jax.lax.fori_loop(0, 200, step, (params, rest, jnp.zeros((200, 300), bool)))
+    assert not (seen & settled).any()
+    assert (seen & hidden & ~settled).any() and 0.1 < settled.mean() < 0.9
+
+
+def test_learners_whose_masks_may_come_back_have_no_settled():
+    assert learners.dense().settled is None and learners.by_layer({"*": learners.signed()}).settled is None

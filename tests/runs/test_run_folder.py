@@ -290,6 +290,21 @@ def test_a_history_with_other_columns_is_not_mixed(tmp_path):
     assert run.finished_seeds() == [0]
 
 
+@pytest.mark.parametrize("counted_first", [False, True])
+def test_seeds_with_and_without_counts_of_units_are_of_one_run(tmp_path, counted_first):
+    counts = {"live_units": 300, "trained_units": 400, "Dense_0:live_units": 200}
+    run = open_here(tmp_path)
+    for seed in range(2):
+        own = counts if (seed == 0) == counted_first else {}
+        run.add_seeds(history_rows=[row(seed, 1, **own)], finals=[final(seed)], masks={seed: masks(seed)})
+    first, second = read_history(run.folder / "history.csv")
+    counted, other = (first, second) if counted_first else (second, first)
+    assert {name: counted[name] for name in counts} == counts
+    assert all(np.isnan(other[name]) for name in counts)
+    assert "live_units:mean" not in curve([first, second])[0]
+    assert curve([counted])[0]["live_units:mean"] == 300
+
+
 def test_history_keeps_numbers_exactly(tmp_path):
     path = tmp_path / "history.csv"
     rows = [{"seed": 0, "epoch": 1, "a": 0.1 + 0.2, "b": np.float32(0.1), "c": np.int64(5)}]

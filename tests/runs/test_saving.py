@@ -7,7 +7,7 @@ from ssm.runs.checkpoint import load
 from ssm.errors import UserError
 from ssm.runs.signals import Interrupted, Interrupts
 from ssm.runs.journal import Journal, read_journal
-from ssm.runs.saving import Saving, keeper
+from ssm.runs.saving import Keeper, Saving
 from tests.support.snapshots import snapshot
 
 
@@ -32,7 +32,8 @@ def kept(tmp_path):
 
     def make(**saving):
         journal = Journal(tmp_path, logged.append)
-        return keeper(tmp_path / "checkpoints", "data", Saving(**saving), interrupts, journal, logged.append)
+        options = {"folder": tmp_path / "checkpoints", "identity": "data", "log": logged.append}
+        return Keeper(saving=Saving(**saving), interrupts=interrupts, journal=journal, **options)
 
     make.logged, make.interrupts, make.folder = logged, interrupts, tmp_path / "checkpoints"  # type: ignore[attr-defined]
     return make
@@ -55,6 +56,17 @@ def test_it_saves_after_so_many_minutes_by_a_clock_that_does_not_jump(kept, cloc
         clock[0] += 50
         after_epoch(epoch, lambda epoch=epoch: snapshot(epoch))
     assert epochs(kept.folder) == [3, 6]
+
+
+def test_it_says_beforehand_when_something_is_due(kept, clock):
+    keep = kept(every=3, minutes=2)
+    assert [keep.due(epoch) for epoch in range(1, 7)] == [False, False, True, False, False, True]
+    clock[0] += 120
+    assert keep.due(1)
+    keep(1, lambda: snapshot(1))
+    assert not keep.due(2)
+    kept.interrupts.caught = signal.SIGTERM
+    assert keep.due(2)
 
 
 def test_a_signal_saves_and_ends_training(kept, clock, tmp_path):

@@ -17,7 +17,7 @@ from ssm.recipes.config import resolve
 from ssm.training.batches import count_samples, fixed_order, steps_per_epoch
 from ssm.training.epoch import EpochInputs
 from ssm.training.loop import make_trainer, train_members
-from tests.support.groups import begun, members_of, one_device, rows_of, same, train, with_layers, with_start
+from tests.support.groups import as_result, begun, members_of, one_device, rows_of, same, train, with_layers, with_start
 
 EPOCHS = 3
 
@@ -204,6 +204,67 @@ def test_when_every_seed_has_gone_wrong_training_ends(digits):
     result = train(poison(trainer, 0, 1), members([4, 5]), reports.append)
     assert [final["failed_epoch"] for final in result.finals] == [1, 1]
     assert not result.masks and not result.history and len(reports) == 1
+
+
+# Epochs dispatched before the one before them is read, as on a GPU
+
+
+@pytest.fixture(scope="module")
+def long(digits):
+    trainer, members = made(digits, epochs=6, width=0.1)
+    return trainer, members, train(trainer, members([0, 1, 2]))
+
+
+def noting(trainer, noted):
+    """Return the trainer that notes as an epoch is dispatched, ahead of others where it may be."""
+
+    def epoch_of(sizes):
+        def epoch(*arguments):
+            noted.append("dispatched")
+            return trainer.program.epoch_of(sizes)(*arguments)
+
+        return epoch
+
+    return trainer._replace(ahead=True, program=trainer.program._replace(epoch_of=epoch_of))
+
+
+def test_an_epoch_is_dispatched_before_the_one_before_it_is_read(long):
+    trainer, members, result = long
+    noted = []
+    ahead = noting(trainer, noted)
+    outcomes = train_members(
+        ahead, members([0, 1, 2]), lambda now: noted.append(now.epoch), due=lambda epoch: False, variables=True
+    )
+    # The first is not followed, as it compiles; after every fourth, hidden units may be left out.
+    two = ["dispatched"] * 2
+    assert noted == ["dispatched", 1, *two, 2, "dispatched", 3, 4, *two, 5, 6]
+    for seed in range(3):
+        same(as_result(outcomes), result, seed)
+
+
+def test_nothing_is_dispatched_ahead_of_a_snapshot(long):
+    trainer, members, result = long
+    noted, kept = [], {}
+    options = {"due": lambda epoch: epoch == 3, "after_epoch": lambda epoch, take: kept.update({epoch: take()})}
+    keyed = [dataclasses.replace(one, key=f"{one.seed}") for one in members([0, 1, 2])]
+    train_members(noting(trainer, noted), keyed, lambda now: noted.append(now.epoch), **options)
+    assert noted[:8] == ["dispatched", 1, *["dispatched"] * 2, 2, 3, "dispatched", 4]
+    assert [snapshot.epoch for snapshot in kept.values()] == [1, 3, 4]
+    for begin in kept.values():
+        resumed = as_result(train_members(trainer, keyed, begin=begin, variables=True))
+        for seed in range(3):
+            same(resumed, result, seed)
+
+
+def test_a_seed_gone_wrong_is_excluded_though_its_next_epoch_runs(long):
+    trainer, members, result = long
+    outcomes = train_members(
+        noting(poison(trainer, 1), []), members([0, 1, 2]), due=lambda epoch: False, variables=True
+    )
+    assert [one.final["failed_epoch"] for one in outcomes] == [None, 1, None]
+    assert [len(one.history) for one in outcomes] == [6, 0, 6]
+    for seed in (0, 2):
+        same(as_result(outcomes), result, seed)
 
 
 def test_layers_that_start_dead_are_named(digits):
