@@ -1,6 +1,7 @@
 """Training groups of seeds as recipes ask for it: what is recorded, and that no seed touches another."""
 
 import dataclasses
+from copy import deepcopy
 from functools import partial
 
 import chex
@@ -245,7 +246,10 @@ def test_an_epoch_is_dispatched_before_the_one_before_it_is_read(long):
 def test_nothing_is_dispatched_ahead_of_a_snapshot(long):
     trainer, members, result = long
     noted, kept = [], {}
-    options = {"due": lambda epoch: epoch == 3, "after_epoch": lambda epoch, take: kept.update({epoch: take()})}
+    options = {
+        "due": lambda epoch: epoch == 3,
+        "after_epoch": lambda epoch, take: kept.update({epoch: deepcopy(take())}),
+    }
     keyed = [dataclasses.replace(one, key=f"{one.seed}") for one in members([0, 1, 2])]
     train_members(noting(trainer, noted), keyed, lambda now: noted.append(now.epoch), **options)
     assert noted[:8] == ["dispatched", 1, *["dispatched"] * 2, 2, 3, "dispatched", 4]
