@@ -51,7 +51,8 @@ def say_needs(config, dataset, seeds: int, options: Options) -> None:
     total = needs.seconds * seeds * config.epochs
     print(f"weights {kind}: {needs.weights:,}")
     print(f"memory: about {needs.bytes / 1e9:.1f} GB with {at_once}")
-    print(f"time: about {needs.seconds:.2f} s per epoch and seed, {duration(total)} for {counted(seeds, 'seed')}")
+    most = "about" if job.task.hidden is None else "at most about"  # units that die are left out
+    print(f"time: {most} {needs.seconds:.2f} s per epoch and seed, {duration(total)} for {counted(seeds, 'seed')}")
 
 
 def duration(seconds: float) -> str:
