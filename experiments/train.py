@@ -32,14 +32,18 @@ def main(options: Options) -> None:
 
 
 def say_needs(config, dataset, seeds: int, options: Options) -> None:
+    import jax
+
     from ssm.runs.estimate import count_masked, estimate
     from ssm.runs.progress import counted
-    from ssm.runs.run import fitting_plan
+    from ssm.runs.run import apart, fitting_plan
     from ssm.training.devices import seed_loop
 
     job = job_of(options, config, dataset)
     group, devices = fitting_plan(job, seeds, run_options(options))
     loop = options.seed_loop or seed_loop()
+    if loop == "map" and apart(job.task, devices, jax.local_device_count()):
+        devices *= 2  # one for each half of a seed's batches
     at_once = f"{counted(group, 'seed')} at once on {counted(devices, 'device')}"
     kind = "under the mask" if job.task.net(job.task.numbers).learner.has_masks else "trained"
     if job.memory is None:

@@ -21,6 +21,7 @@ WAYS = (
     Way("signed float32"),
     Way("signed bfloat16", precision="bfloat16"),
     Way("dense float32", method="baseline"),
+    Way("signed float32, one seed, both devices", devices=2, seeds=1),
     Way("signed float32, one seed, one device", devices=1),
     Way("signed float32, seeds vectorised", devices=1, loop="vmap", seeds=2),
     Way("signed float32, im2col", form="im2col"),
@@ -56,8 +57,9 @@ def prepare(model: str, way: Way):
     from ssm.recipes.build import trainer
 
     devices = jax.devices()[: way.devices]
+    apart = way.seeds == 1 and len(devices) == 2
     config = settings(model, way.method, way.precision)
-    ready = trainer(config, images_for(model), devices=devices, loop=way.loop, form=way.form)  # type: ignore[arg-type]
+    ready = trainer(config, images_for(model), devices=devices, loop=way.loop, apart=apart, form=way.form)  # type: ignore[arg-type]
     seeds = way.seeds or len(devices)
     return epochs_of(ready, config, seeds), STEPS * seeds
 

@@ -22,7 +22,7 @@ from ssm.initializers import Initializer
 from ssm.learners import Learner
 from ssm.learners.base import may_be_transposed
 from ssm.models import MODELS, RESNETS
-from ssm.models.description import HIDDEN
+from ssm.models.description import HIDDEN, PAIRS
 from ssm.models.graph import Architecture
 from ssm.ops import matmul
 from ssm.ops.convolution import Form, conv_general_dilated
@@ -201,6 +201,7 @@ def make_task(
         passes=config.passes,
         stops=bool(config.reductions),
         transposed=may_be_transposed(net.learner),
+        halves=config.model in PAIRS,  # in the FCN's, products are too small for it: 15 % of an epoch (docs/speed.md)
         hidden=hidden_layers(config, net, lambda sizes: resized(sizes=sizes)) if live else None,
         # XLA's own convolutions: the faster forms would take longer to compile than the outputs are worth.
         examined=network(config, classes, precision=config.precision, form="xla") if exported(config) else None,
@@ -277,6 +278,7 @@ def trainer(
     *,
     devices: Devices | None = None,
     loop: SeedLoop | None = None,
+    apart: bool = False,
     form: Form = "auto",
     folded: bool | None = None,
     live: bool = True,
@@ -285,7 +287,7 @@ def trainer(
     """Return the trainer of a configuration on its data set; options as in `make_task` and `make_trainer`."""
     task = task_of(config, dataset, form=form, folded=folded, live=live)
     train, test, order = parts(config, dataset)
-    return make_trainer(task, train, test, order=order, devices=devices, loop=loop, resumable=resumable)
+    return make_trainer(task, train, test, order=order, devices=devices, loop=loop, apart=apart, resumable=resumable)
 
 
 def member(config: Config, seed: int, *, key: str = "", run: str = "") -> Member:

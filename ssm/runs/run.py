@@ -30,6 +30,7 @@ from ssm.training.epoch import SeedLoop
 from ssm.training.first_batch import first_batch, remark
 from ssm.training.loop import Member, OnBadSeed, Outcome, Progress, Trainer, make_trainer, train_members
 from ssm.training.snapshot import Snapshot
+from ssm.training.task import Task
 
 MEMORY_SHARE = 0.8  # of what is available: the estimate may be a quarter too low
 GRACE = "the running epoch is finished and saved first; once more: stop at once"
@@ -99,6 +100,14 @@ def fitting_plan(job: Job, seeds: int, options: RunOptions, *, together: bool = 
         needed = job.memory(devices=devices, loop=options.loop or seed_loop())
         planned = fitting_group(needed, planned, MEMORY_SHARE * available_memory())
     return planned, min(planned, devices)
+
+
+def apart(task: Task, group: int, available: int) -> bool:
+    """Return whether each seed of a group gets two devices, one for each half of its batches.
+
+    So it is where they would be idle: on a CPU, for nets that are computed in halves.
+    """
+    return task.halves and jax.default_backend() == "cpu" and 2 * group <= available
 
 
 def run_job(job: Job, seeds: Sequence[int], *, out: Path, options: RunOptions | None = None) -> Run:
@@ -218,10 +227,12 @@ def finished_keys(runs: Iterable[Run]) -> list[str]:
 
 
 def ready(job: Job, *, devices: int, loop: SeedLoop) -> Trainer:
-    """Return a job's trainer on the first so many of this process's devices."""
+    """Return a job's trainer on the first so many of this process's devices, or twice as many (`apart`)."""
     train, test, order = job.make_data()
-    own = jax.local_devices()[:devices]
-    return make_trainer(job.task, train, test, order=order, devices=own, loop=loop, resumable=True)
+    every = jax.local_devices()
+    two = loop == "map" and apart(job.task, devices, len(every))
+    own = every[: 2 * devices if two else devices]
+    return make_trainer(job.task, train, test, order=order, devices=own, loop=loop, apart=two, resumable=True)
 
 
 def _await_others(

@@ -1,6 +1,7 @@
 """One epoch of many seeds as one compiled program: batches scanned, seeds vectorised or looped, state donated."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -21,6 +22,7 @@ from ssm.training.batches import (
     step_key,
     steps_per_epoch,
 )
+from ssm.training.halves import AXIS, Halves, added, own_halves
 from ssm.training.metrics import MaskCounts, count
 from ssm.training.settings import pinned
 from ssm.training.step import Params, State, StepInputs, effective_weights, oriented, training_step
@@ -90,12 +92,15 @@ def layer_name(path: str) -> str:
     return path.removesuffix("/kernel")
 
 
-def make_program(task: Task, *, loop: SeedLoop, devices: Devices) -> Program:
+def make_program(task: Task, *, loop: SeedLoop, devices: Devices, apart: bool = False) -> Program:
     """Return the program of a task for seeds spread evenly over `devices`.
 
-    `map` runs a device's seeds one after another, `vmap` all at once.
+    `map` runs a device's seeds one after another, `vmap` all at once.  `apart` gives each half of a seed's batches a
+    device of its own, in a task of such halves under `map`.
     """
-    mesh = Mesh(list(devices), ("seeds",))
+    mesh = Mesh(np.asarray(devices, object).reshape(-1, 2 if apart else 1), ("seeds", AXIS))
+    # A GPU is kept busy by whole batches, and a vectorised loop would compute both halves for all seeds.
+    task = replace(task, halves=task.halves and loop == "map" and devices[0].platform == "cpu")
     spread, shared = PartitionSpec("seeds"), PartitionSpec()
 
     def spread_out(device_part, specs, **options):
@@ -124,7 +129,7 @@ def make_program(task: Task, *, loop: SeedLoop, devices: Devices) -> Program:
 
         def call(*args):
             stacked = next(arg for arg, spec in zip(args, specs, strict=True) if spec == spread)
-            return mapped(np.int32(len(jax.tree.leaves(stacked)[0]) // len(mesh.devices)), *args)
+            return mapped(np.int32(len(jax.tree.leaves(stacked)[0]) // mesh.shape["seeds"]), *args)
 
         return call
 
@@ -249,7 +254,7 @@ def _epoch_of_first(task: Task, sizes: Sizes, state: State, *rest: Any) -> tuple
     if not sizes:
         return _epoch(task, state, *rest)
     assert task.hidden is not None
-    own = task.hidden.resized(dict(sizes))
+    own = replace(task.hidden.resized(dict(sizes)), halves=task.halves)
     after, info = _epoch(own, narrowed(task.hidden, state, sizes, transposed=task.transposed), *rest)
     return with_first(task.hidden, state, after, sizes, transposed=task.transposed), info
 
@@ -275,12 +280,15 @@ def _epoch(
     augmentation = augmentation_key(key, epoch)
     fixed = {"fixed": state.fixed} if net.learner.update else {"fixed": state.fixed, "learner": state.learner}
 
+    halves = own_halves(given.active) if task.halves else None
+
     def step(carry, now):
         seed, sums = carry
         number, index, valid, learning_rate, weight_decay = now
         inputs, targets = task.batch(train, index, jax.random.fold_in(augmentation, number))
         counted = (epoch * len(indices)).astype(jnp.int32) + number
-        step_inputs = StepInputs(counted, inputs, targets, valid, step_key(key, counted), learning_rate, weight_decay)
+        rates = learning_rate, weight_decay
+        step_inputs = StepInputs(counted, inputs, targets, valid, step_key(key, counted), *rates, halves)
         # What no step changes is a constant of the scan, not part of its carry.
         seed, more = training_step(task, net, seed._replace(**fixed), step_inputs)
         return (seed._replace(**dict.fromkeys(fixed)), jax.tree.map(jnp.add, sums, more)), None
@@ -290,11 +298,19 @@ def _epoch(
     (after, sums), _ = lax.scan(step, (state._replace(**dict.fromkeys(fixed)), zeros), steps)
     after = after._replace(**fixed)
     means = {name: total / (samples * task.passes) for name, total in sums.items()}
-    return after, _info(task, net, state, after, means, test)
+    return after, _info(task, net, state, after, means, test, halves)
 
 
-def _info(task: Task, net: Supermask, before: State, after: State, train: Mapping[str, Array], test: Any) -> Info:
-    evaluated = _evaluate(task, net, after, test)
+def _info(
+    task: Task,
+    net: Supermask,
+    before: State,
+    after: State,
+    train: Mapping[str, Array],
+    test: Any,
+    halves: Halves | None,
+) -> Info:
+    evaluated = _evaluate(task, net, after, test, halves)
     finite = jnp.isfinite(train["loss"]) & jnp.isfinite(evaluated["loss"])
     for leaf in jax.tree.leaves((after.params, after.rest)):
         finite &= jnp.all(jnp.isfinite(leaf))
@@ -304,7 +320,7 @@ def _info(task: Task, net: Supermask, before: State, after: State, train: Mappin
     return Info(train, evaluated, finite, layers, live)
 
 
-def _evaluate(task: Task, net: Supermask, state: State, test: Any) -> dict[str, Array]:
+def _evaluate(task: Task, net: Supermask, state: State, test: Any, halves: Halves | None) -> dict[str, Array]:
     samples = count_samples(test)
     batch = min(task.evaluation_batch, samples)
     steps = steps_per_epoch(samples, batch)
@@ -323,7 +339,12 @@ def _evaluate(task: Task, net: Supermask, state: State, test: Any) -> dict[str, 
         }, None
 
     zeros = {name: jnp.zeros((), jnp.float32) for name in ("loss", *task.metrics)}
-    sums, _ = lax.scan(step, zeros, indices)
+    if halves is None:
+        sums, _ = lax.scan(step, zeros, indices)
+    else:
+        pad = jnp.full((steps % 2, batch), samples, jnp.int32)  # an index beyond the last sample is padding
+        both = jnp.concatenate([indices, pad]).reshape(2, -1, batch)
+        sums = added(halves, lambda own: lax.scan(step, zeros, own)[0], both)
     return {name: total / samples for name, total in sums.items()}
 
 

@@ -111,12 +111,14 @@ def make_trainer(
     order: np.ndarray | None = None,
     devices: Devices | None = None,
     loop: SeedLoop | None = None,
+    apart: bool = False,
     resumable: bool = False,
 ) -> Trainer:
     """Return a trainer whose groups of seeds are spread evenly over `devices` (all by default).
 
     train, test: pytrees of arrays with one entry for each sample.  order: one order of the training samples for all
     epochs and seeds, instead of one for each.  `loop` says how a device runs its seeds (default: `seed_loop`).
+    `apart` gives a seed two devices, for a task that computes batches in `halves`.
     `resumable` is for those who take snapshots or keep a run: frozen weights are then hashed as training starts, and
     the outputs of some test samples kept as it ends.
     """
@@ -133,10 +135,12 @@ def make_trainer(
                 stacklevel=2,
             )
     loop = loop or seed_loop()
-    program = make_program(task, loop=loop, devices=devices)
+    program = make_program(task, loop=loop, devices=devices, apart=apart)
     shared = program.share((train, test, order))
     ahead = devices[0].platform != "cpu"  # a CPU computes without the host's help, and is never idle
-    return Trainer(task, program, *shared, devices=len(devices), loop=loop, ahead=ahead, resumable=resumable)
+    return Trainer(
+        task, program, *shared, devices=len(devices) // (2 if apart else 1), loop=loop, ahead=ahead, resumable=resumable
+    )
 
 
 @pinned()

@@ -1,6 +1,7 @@
 """The training step: effective weights, loss, gradient, update; all that happens to one seed between two batches."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -11,6 +12,7 @@ from jaxtyping import Float, Int
 
 from ssm.learners import Layers, Step
 from ssm.supermask import Supermask, joined
+from ssm.training.halves import Halves, added, in_halves
 from ssm.training.task import Task
 
 
@@ -45,28 +47,35 @@ class StepInputs(NamedTuple):
     key: Array
     learning_rate: Float[Array, ""]
     weight_decay: Float[Array, ""]
+    halves: Halves | None = None
 
 
 def training_step(task: Task, net: Supermask, state: State, now: StepInputs) -> tuple[State, dict[str, Array]]:
     """Return the state after a step, and the sums over the batch of the loss and the metrics."""
     learner = net.learner
     weights_key, module_key, update_key = (jax.random.fold_in(now.key, purpose) for purpose in range(3))
+    samples = jnp.sum(now.valid)
 
-    def objective(params: Params) -> tuple[Array, tuple[dict[str, Array], Any]]:
+    def objective(params: Params, inputs, targets, valid) -> tuple[Array, tuple[dict[str, Array], Any]]:
         weights = effective_weights(task, net, state._replace(params=params), weights_key)
         variables = {"params": weights, **state.rest}
-        options = {"train": True, "valid": now.valid > 0, "key": module_key}
-        outputs, rest = task.apply(net.module, variables, now.inputs, **options)
+        options = {"train": True, "valid": valid > 0, "key": module_key}
+        outputs, rest = task.apply(net.module, variables, inputs, **options)
         sums = {
-            name: jnp.sum(values(outputs, now.targets).astype(now.valid.dtype) * now.valid)
+            name: jnp.sum(values(outputs, targets).astype(valid.dtype) * valid)
             for name, values in {"loss": task.loss, **task.metrics}.items()
         }
-        value = sums["loss"] / jnp.sum(now.valid)
+        value = sums["loss"] / samples
         if learner.penalty is not None:
             value += learner.penalty(params.layers, state.learner)
         return value, (sums, rest)
 
-    gradients, (sums, rest) = jax.grad(objective, has_aux=True)(state.params)
+    gradient = partial(jax.grad(objective, has_aux=True), state.params)
+    if now.halves is None:
+        gradients, (sums, rest) = gradient(now.inputs, now.targets, now.valid)
+    else:
+        both = in_halves((now.inputs, now.targets, now.valid))
+        gradients, (sums, rest) = added(now.halves, lambda half: gradient(*half), both)
     if learner.update is not None:
         gradients, state = _updated(learner.update, update_key, now.number, gradients, state)
     optimizer = task.optimizer(now.learning_rate, now.weight_decay)

@@ -59,6 +59,8 @@ class Task:
     optimizer: (learning_rate, weight_decay) -> transformation, whose state depends on neither.
     stops: whether a seed may end before the others (a plateau schedule's last reduction).
     transposed: whether the learner's matrices are held as [out, in], which a CPU multiplies some 8 % faster.
+    halves: whether a CPU computes a batch as two halves, which a seed alone has on two devices: of a net whose outputs
+        are each sample's own, without random numbers and other collections, under a learner without a penalty.
     hidden: the hidden layers whose dead units are left out of training; None: all units are trained to the end.
     examined: the plain module in a form that compiles fast, if a run is to keep the outputs of some test samples.
     """
@@ -76,6 +78,7 @@ class Task:
     passes: int = 1
     stops: bool = False
     transposed: bool = False
+    halves: bool = False
     hidden: Hidden | None = None
     examined: nn.Module | None = None
 
