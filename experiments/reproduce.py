@@ -52,11 +52,13 @@ def main(options: Options) -> None:
     from ssm import data
     from ssm.runs.initial import config_of
     from ssm.training import devices
+    from ssm.training.cache import keep_compiled
 
     config = config_of(run)
     if then.get("deterministic"):
         devices.deterministic()
     devices.use_host_devices()
+    keep_compiled()
     dataset = data.load(config.dataset, data_dir=options.data_dir)
     check_same_data(run, then, dataset.fingerprint(), dataset.source)
     print(f"data: {dataset.source}", flush=True)

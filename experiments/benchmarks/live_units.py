@@ -59,8 +59,9 @@ def main(options: Options) -> None:
     first, *others = names
     for name in others:
         print(f"{name} beside {first}: {beside(runs[first], runs[name])}")
-        if seconds[first] and seconds[name]:
-            print(f"{first} over {name}, whole commands: {seconds[first] / seconds[name]:.3f}")
+        before, after = seconds[first], seconds[name]
+        if before is not None and after is not None:
+            print(f"{first} over {name}, whole commands: {before / after:.3f}")
 
 
 def trained(name: str, options: Options) -> float | None:
