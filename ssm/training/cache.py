@@ -3,6 +3,7 @@
 import hashlib
 import os
 from pathlib import Path
+from typing import Any
 
 import jax
 
@@ -20,7 +21,8 @@ def keep_compiled() -> Path | None:
     (JAX_ENABLE_COMPILATION_CACHE=false), or where the folder can't be made or written, or others could write to it:
     what is in it is run.  Call it before JAX compiles anything.
     """
-    if jax.config.read("jax_compilation_cache_dir") or not jax.config.read("jax_enable_compilation_cache"):
+    settings: Any = jax.config  # whose attributes type checkers don't see
+    if settings.jax_compilation_cache_dir or not settings.jax_enable_compilation_cache:
         return None
     kept = cache_dir() / FOLDER
     folder = kept / _processor()
