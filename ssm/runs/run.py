@@ -270,7 +270,7 @@ def train_groups(
     store, identity = folder / checkpoint.FOLDER, job.about["data"]
     epochs = trainer.task.epochs
     if job.advice is not None and interrupts.caught is None:
-        options.log(remark(first_batch(trainer, members[0]), job.advice))
+        options.log(remark(first_batch(trainer, members[:group]), job.advice))
 
     def train(left: Sequence[Member], group: int) -> Iterator[Sequence[Member]]:
         if interrupts.caught is not None:  # as the program or its first batch was compiled

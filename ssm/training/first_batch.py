@@ -1,17 +1,18 @@
 """What the untrained net makes of its first batch: whether there is a gradient to start from."""
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ssm import losses
-from ssm.supermask import module_collections
 from ssm.training.batches import augmentation_key, count_samples, pass_order, seed_key
-from ssm.training.epoch import initial_variables
-from ssm.training.loop import Member, Trainer, beginning
+from ssm.training.loop import Member, Trainer, started
 from ssm.training.settings import pinned
+from ssm.training.step import effective_weights
 
 MOST_DEAD = 2 / 3
 """Share of dead samples from which on a net hardly ever learns (docs/ledger.md, row 7; k = 3 stays below it)."""
@@ -25,22 +26,24 @@ class FirstBatch(NamedTuple):
 
 
 @pinned()
-def first_batch(trainer: Trainer, member: Member) -> FirstBatch:
-    """Return what a seed's net makes of the batch that its training begins with; for nets whose outputs are logits."""
+def first_batch(trainer: Trainer, group: Sequence[Member]) -> FirstBatch:
+    """Return what the first seed's net of a group makes of the batch that its training begins with.
+
+    For nets whose outputs are logits.  The whole group is started, as it is to be trained: nothing more is compiled.
+    """
     task = trainer.task
 
     @jax.jit
-    def look(begin, train, order):
-        seed, numbers = jax.tree.map(lambda leaf: leaf[0], begin)
-        key, net = seed_key(seed), task.net(numbers)
+    def look(seed, state, train, order):
+        key, net = seed_key(seed), task.net(task.numbers)
         index = pass_order(key, 0, order, count_samples(train))[: task.batch_size]
         inputs, labels = task.batch(train, index, jax.random.fold_in(augmentation_key(key, 0), 0))
-        variables = initial_variables(net, key, task.example)
-        plain = {"params": net.weights(variables), **module_collections(variables)}
+        plain = {"params": effective_weights(task, net, state, None), **state.rest}
         logits, _ = task.apply(net.module, plain, inputs, train=True, valid=jnp.ones(len(index), bool), key=key)
         return jnp.std(logits), jnp.mean(losses.cross_entropy(logits, labels) > -math.log(losses.CLIP))
 
-    deviation, dead = jax.device_get(look(beginning([member]), trainer.train, trainer.order))
+    state = jax.tree.map(lambda leaf: leaf[0], jax.device_get(started(trainer, group)))
+    deviation, dead = jax.device_get(look(np.uint32(group[0].seed), state, trainer.train, trainer.order))
     return FirstBatch(float(deviation), float(dead))
 
 

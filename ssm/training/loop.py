@@ -126,14 +126,7 @@ def make_trainer(
     net = task.net(task.numbers)
     if task.transposed and not net.learner.elementwise:
         raise UserError("a task may hold matrices transposed only where its learner is elementwise")
-    if net.learner.has_masks:
-        variables = jax.jit(lambda: initial_variables(net, seed_key(0), task.example))()
-        if dead := metrics.dead_layers(net.masks(variables)):
-            warnings.warn(
-                f"{', '.join(dead)}: every mask is 0 at the start, so that nothing passes and nothing is learned: the "
-                "threshold is too high for the scale of the scores",
-                stacklevel=2,
-            )
+    jax.eval_shape(lambda: net.masks(initial_variables(net, seed_key(0), task.example)))  # what can't be is said here
     loop = loop or seed_loop()
     program = make_program(task, loop=loop, devices=devices, apart=apart)
     shared = program.share((train, test, order))
@@ -169,8 +162,8 @@ def train_members(
     program, task = trainer.program, trainer.task
     updated = task.net(task.numbers).learner.update is not None
     seeds = [member.seed for member in members]
-    padded = [*range(len(seeds)), *[len(seeds) - 1] * (-len(seeds) % trainer.devices)]  # the copies are never reported
-    state = program.start(program.place(beginning([members[index] for index in padded])))
+    padded = with_padding(len(seeds), trainer.devices)
+    state = started(trainer, members)
     runs = [member.run for member in members]
     keys = tuple(member.key for member in members)
     frozen = frozen_hashes(state, len(seeds), updated=updated) if trainer.resumable else ()
@@ -186,7 +179,9 @@ def train_members(
         orders = {layer: order[padded] for layer, order in before.moves(after).items()}
         return program.reorder(state, program.place(orders))
 
-    if begin is not None:
+    if begin is None:
+        warn_of_dead_layers(trainer, state)
+    else:
         state = restored(program, state, begin, keys, frozen, padded, updated=updated)
         whole, units = units, units.where(begin.kept)
         state = ordered(state, whole, units)
@@ -255,6 +250,29 @@ def train_members(
             read = time.perf_counter()
     state = ordered(state, units, units.whole(len(seeds)))
     return _outcomes(trainer, state, seeds, history, failures, kernels, variables)
+
+
+def with_padding(seeds: int, devices: int) -> list[int]:
+    """Return the places of a group's seeds, and copies of the last that even them out over devices, never trained."""
+    return [*range(seeds), *[seeds - 1] * (-seeds % devices)]
+
+
+def started(trainer: Trainer, members: Sequence[Member]) -> State:
+    """Return the state that a group's seeds begin with, and the padding."""
+    padded = with_padding(len(members), trainer.devices)
+    return trainer.program.start(trainer.program.place(beginning([members[place] for place in padded])))
+
+
+def warn_of_dead_layers(trainer: Trainer, state: State) -> None:
+    """Warn of layers that have no weight in any seed of a state that was just started."""
+    if not trainer.task.net(trainer.task.numbers).learner.has_masks:
+        return
+    if dead := metrics.dead_layers(jax.device_get(trainer.program.masks(state))):
+        warnings.warn(
+            f"{', '.join(dead)}: every mask is 0 at the start, so that nothing passes and nothing is learned: the "
+            "threshold is too high for the scale of the scores",
+            stacklevel=3,
+        )
 
 
 def beginning(members: Sequence[Member]) -> Begin:

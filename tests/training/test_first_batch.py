@@ -25,7 +25,7 @@ def config(**overrides):
 
 def found(digits, **overrides):
     own = config(**overrides)
-    return first_batch(build.trainer(own, digits, devices=one_device()), build.member(own, 3))
+    return first_batch(build.trainer(own, digits, devices=one_device()), [build.member(own, 3)])
 
 
 def test_it_is_the_untrained_net_on_the_batch_that_training_begins_with(digits):
