@@ -128,7 +128,7 @@ class Options:
     group: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(default: by backend)")] = None
     """Seeds trained and saved together: all, or on a CPU five per core.  The numbers don't depend on it."""
     seed_loop: Annotated[Literal["map", "vmap"] | None, _choice("map", "vmap", hint="(default: by backend)")] = None
-    """How a device runs its seeds: one after another (on a CPU), or vectorised."""
+    """How a device runs its seeds: one after another (on a CPU, and on a GPU the Conv nets), or vectorised."""
     convolutions: Literal["auto", "xla", "im2col", "winograd"] = "auto"
     """Form of 3 x 3 convolutions: the fastest measured, XLA's own, patches times kernel (im2col), or Winograd's."""
     live_units: Literal["on", "off"] = "on"

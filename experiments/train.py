@@ -39,7 +39,7 @@ def say_needs(config, dataset, seeds: int, options: Options) -> None:
 
     job = job_of(options, config, dataset)
     group, devices = fitting_plan(job, seeds, run_options(options))
-    loop = options.seed_loop or seed_loop()
+    loop = options.seed_loop or seed_loop(job.task)
     at_once = f"{counted(group, 'seed')} at once on {counted(devices, 'device')}"
     kind = "under the mask" if job.task.net(job.task.numbers).learner.has_masks else "trained"
     if job.memory is None:

@@ -29,14 +29,14 @@ from ssm.ops.convolution import Form, conv_general_dilated
 from ssm.plateau import PlateauRule
 from ssm.recipes.config import Config
 from ssm.recipes.objects import load_object
-from ssm.recipes.presets import ELUS_FACTOR, OWN, kind
+from ssm.recipes.presets import CONV_NETS, ELUS_FACTOR, OWN, kind
 from ssm.supermask import Supermask
 from ssm.thresholds import Rule
 from ssm.training.batches import Images, fixed_order, images_on_device, plain_batch, standardized_batch
-from ssm.training.epoch import Devices, SeedLoop
+from ssm.training.epoch import Devices
 from ssm.training.loop import Member, Trainer, make_trainer
 from ssm.training.settings import pinned
-from ssm.training.task import Hidden, Numbers, Task, Units, accuracy, apply_module
+from ssm.training.task import Hidden, Numbers, SeedLoop, Task, Units, accuracy, apply_module
 
 WORTH = {"fcn": 4.5e11, "conv": 1e13}
 """Operations that a smaller net must save: several times what a CPU does while it compiles one more program."""
@@ -203,6 +203,7 @@ def make_task(
         transposed=may_be_transposed(net.learner),
         hidden=hidden_layers(config, net, lambda sizes: resized(sizes=sizes)) if live else None,
         # XLA's own convolutions: the faster forms would take longer to compile than the outputs are worth.
+        accelerator_loop=accelerator_loop(config.model),
         examined=network(config, classes, precision=config.precision, form="xla") if exported(config) else None,
     )
 
@@ -226,6 +227,15 @@ def hidden_layers(config: Config, net: Supermask, resized: Callable[[Mapping[str
         reach=partial(optim.reach, momentum=config.momentum, nesterov=config.nesterov),
         worth=WORTH["fcn" if config.model == "fcn" else "conv"],
     )
+
+
+def accelerator_loop(model: str) -> SeedLoop | None:
+    """Return how a GPU runs a model's seeds by default; None for a net of the user's, where its kernels tell.
+
+    The Conv nets' convolutions are large enough one seed at a time.  The FCN's products and a ResNet's many small
+    kernels are not: one after another they take as long as launching them.  Source: docs/gpu.md.
+    """
+    return None if kind(model) == OWN else "map" if model in CONV_NETS else "vmap"
 
 
 def exported(config: Config) -> bool:

@@ -26,10 +26,10 @@ from ssm.runs.progress import Report, counted, reporter
 from ssm.runs.saving import Keeper, Saving
 from ssm.runs.signals import Interrupted, Interrupts, watched
 from ssm.training.devices import available_memory, environment, seed_loop
-from ssm.training.epoch import SeedLoop
 from ssm.training.first_batch import first_batch, remark
 from ssm.training.loop import Member, OnBadSeed, Outcome, Progress, Trainer, make_trainer, train_members
 from ssm.training.snapshot import Snapshot
+from ssm.training.task import SeedLoop
 
 MEMORY_SHARE = 0.8  # of what is available: the estimate may be a quarter too low
 GRACE = "the running epoch is finished and saved first; once more: stop at once"
@@ -96,7 +96,7 @@ def fitting_plan(job: Job, seeds: int, options: RunOptions, *, together: bool = 
     group = options.group
     planned, devices = plan(seeds, len(jax.local_devices()), group or (seeds if together else None))
     if group is None and job.memory is not None:
-        needed = job.memory(devices=devices, loop=options.loop or seed_loop())
+        needed = job.memory(devices=devices, loop=options.loop or seed_loop(job.task))
         planned = fitting_group(needed, planned, MEMORY_SHARE * available_memory())
     return planned, min(planned, devices)
 
@@ -125,7 +125,7 @@ def run_jobs(
         Interrupted: after a signal, once the running epoch is saved.
     """
     options = options or RunOptions()
-    loop = options.loop or seed_loop()
+    loop = options.loop or seed_loop(jobs[0].task)
     for job in jobs:
         job.check()  # before a folder is made
     runs = [_described(job, out, loop) for job in jobs]
@@ -266,7 +266,7 @@ def train_groups(
             journal("interrupted")
             raise Interrupted(interrupts.caught, "stopped before an epoch began; what was saved stands")
         groups = resumed_groups(left, checkpoint.newest(store, identity, options.log), group)
-        fitting = trainer if group >= trainer.devices else ready(job, devices=group, loop=options.loop or seed_loop())
+        fitting = trainer if group >= trainer.devices else ready(job, devices=group, loop=trainer.loop)
         total = sum(epochs - (begin.epoch if begin else 0) for _, begin in groups)
         todo = sum(len(part) * (epochs - (begin.epoch if begin else 0)) for part, begin in groups)
         journal("start", seeds=len(left), epochs=epochs, todo=todo, group=group)

@@ -12,7 +12,10 @@ from typing import Any
 import jax
 
 from ssm.errors import UserError
-from ssm.training.epoch import SeedLoop
+from ssm.training.batches import seed_key
+from ssm.training.epoch import initial_variables
+from ssm.training.settings import pinned
+from ssm.training.task import SeedLoop, Task
 
 DISTRIBUTION = "signed-supermask"
 DETERMINISTIC_FLAG = "--xla_gpu_deterministic_ops=true"
@@ -73,12 +76,23 @@ def available_memory() -> float:
     return min(found)
 
 
-def seed_loop() -> SeedLoop:
-    """Return how a device runs its seeds: one after another on a CPU (they fit the cache so), otherwise all at once.
+def seed_loop(task: Task) -> SeedLoop:
+    """Return how a device runs a task's seeds: one after another on a CPU (they fit the cache so), else as it says.
 
-    Source: experiments/benchmarks/speed.py on a CPU, docs/speed.md.
+    Where it says nothing, nets with 2-D convolutions run one after another, too: each of their kernels keeps a GPU
+    busy, and many seeds' filter gradients at once become convolutions with windows as large as the images.  Small
+    products don't, and all seeds run at once.  Source: experiments/benchmarks/speed.py on a CPU, docs/gpu.md.
     """
-    return "map" if jax.default_backend() == "cpu" else "vmap"
+    if jax.default_backend() == "cpu":
+        return "map"
+    return task.accelerator_loop or ("map" if _convolves(task) else "vmap")
+
+
+@pinned()
+def _convolves(task: Task) -> bool:
+    """Say whether a task's net has kernels of more axes than those of dense layers, attention and 1-D convolutions."""
+    variables = jax.eval_shape(lambda: initial_variables(task.net(task.numbers), seed_key(0), task.example))
+    return any(leaf.ndim > 3 for leaf in jax.tree.leaves(variables["params"]))
 
 
 def environment(**more: Any) -> dict[str, Any]:

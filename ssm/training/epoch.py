@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -24,10 +24,9 @@ from ssm.training.batches import (
 from ssm.training.metrics import MaskCounts, count
 from ssm.training.settings import pinned
 from ssm.training.step import Params, State, StepInputs, effective_weights, oriented, training_step
-from ssm.training.task import EXAMPLES, Numbers, Task
+from ssm.training.task import EXAMPLES, Numbers, SeedLoop, Task
 from ssm.training.units import Sizes, live_units, narrowed, reordered, with_first
 
-SeedLoop: TypeAlias = Literal["map", "vmap"]
 Devices: TypeAlias = Sequence[Any]  # of jax.Device, which type checkers take for a variable
 
 
@@ -72,6 +71,7 @@ class Program(NamedTuple):
     variables: State -> the Supermask's variables.
     outputs: (State, test) -> the examined net's outputs of the first test samples, None without one.
     `place` puts an array with a seed axis, and `share` one without, on the devices.
+    lower: the arguments of `epoch`, or their shapes -> that program, to be compiled ahead of time.
     """
 
     start: Callable[..., State]
@@ -83,6 +83,7 @@ class Program(NamedTuple):
     outputs: Callable[..., Any]
     place: Callable[[Any], Any]
     share: Callable[[Any], Any]
+    lower: Callable[..., jax.stages.Lowered]
 
 
 def layer_name(path: str) -> str:
@@ -98,11 +99,13 @@ def make_program(task: Task, *, loop: SeedLoop, devices: Devices) -> Program:
     mesh = Mesh(list(devices), ("seeds",))
     spread, shared = PartitionSpec("seeds"), PartitionSpec()
 
-    def spread_out(device_part, specs, **options):
+    def jitted(device_part, specs, **options):
         """Compile a function of a device's own seeds."""
-        mapped = jax.jit(
+        return jax.jit(
             jax.shard_map(device_part, mesh=mesh, in_specs=specs, out_specs=spread, check_vma=False), **options
         )
+
+    def spread_out(mapped):
         # To trace it, and to run it: settings are part of what a compiled program is found by.
         return pinned()(lambda *args: mapped(*args))
 
@@ -120,7 +123,7 @@ def make_program(task: Task, *, loop: SeedLoop, devices: Devices) -> Program:
 
             return loop_over(one, own, count) if loop == "map" else jax.vmap(one)(own)
 
-        mapped = spread_out(device_part, (shared, *specs))
+        mapped = spread_out(jitted(device_part, (shared, *specs)))
 
         def call(*args):
             stacked = next(arg for arg, spec in zip(args, specs, strict=True) if spec == spread)
@@ -128,8 +131,7 @@ def make_program(task: Task, *, loop: SeedLoop, devices: Devices) -> Program:
 
         return call
 
-    @cache
-    def epoch_of(sizes: Sizes):
+    def jitted_epoch(sizes: Sizes):
         def device_epoch(state, given, *more):
             one = alone(lambda own: _epoch_of_first(task, sizes, *own, *more))
             if loop == "map":
@@ -137,7 +139,11 @@ def make_program(task: Task, *, loop: SeedLoop, devices: Devices) -> Program:
             after, info = jax.vmap(one)((state, given))
             return (_where(given.active, after, state) if task.stops else after), info
 
-        return spread_out(device_epoch, (spread, spread) + (shared,) * 4, donate_argnums=0)
+        return jitted(device_epoch, (spread, spread) + (shared,) * 4, donate_argnums=0)
+
+    @cache
+    def epoch_of(sizes: Sizes):
+        return spread_out(jitted_epoch(sizes))
 
     return Program(
         start=over_seeds(partial(_start, task), (spread,)),
@@ -149,6 +155,7 @@ def make_program(task: Task, *, loop: SeedLoop, devices: Devices) -> Program:
         outputs=over_seeds(partial(_outputs, task), (spread, shared)),
         place=pinned()(partial(jax.device_put, device=NamedSharding(mesh, spread))),
         share=pinned()(partial(jax.device_put, device=NamedSharding(mesh, shared))),
+        lower=pinned()(lambda *args: jitted_epoch(()).lower(*args)),
     )
 
 

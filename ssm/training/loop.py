@@ -132,7 +132,7 @@ def make_trainer(
                 "threshold is too high for the scale of the scores",
                 stacklevel=2,
             )
-    loop = loop or seed_loop()
+    loop = loop or seed_loop(task)
     program = make_program(task, loop=loop, devices=devices)
     shared = program.share((train, test, order))
     ahead = devices[0].platform != "cpu"  # a CPU computes without the host's help, and is never idle

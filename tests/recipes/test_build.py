@@ -134,3 +134,11 @@ def test_the_data_that_a_job_keeps_is_never_traced(digits):
     kept = []
     jax.jit(lambda x: kept.append(build.parts(config(), digits)) or x)(1.0)
     assert not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(kept))
+
+
+@pytest.mark.parametrize(
+    ("model", "loop"),
+    [("fcn", "vmap"), ("conv2", "map"), ("conv8", "map"), ("resnet20", "vmap"), ("resnet110", "vmap"), ("a:B", None)],
+)
+def test_a_gpu_runs_seeds_one_after_another_where_one_keeps_it_busy(model, loop):
+    assert build.accelerator_loop(model) == loop

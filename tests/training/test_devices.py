@@ -2,14 +2,21 @@ import json
 import os
 import re
 import subprocess
+from dataclasses import replace
 from importlib import metadata
 from typing import ClassVar
 
 import jax
+import numpy as np
 import pytest
+from flax import linen as nn
 
+from ssm import learners
+from ssm.supermask import Supermask
 from ssm.training import devices
 from ssm.training.devices import available_memory, cores, deterministic, environment, seed_loop
+from ssm.training.task import SeedLoop, Task
+from tests.support.tasks import make_task
 
 
 def test_the_cpu_shows_as_many_devices_as_were_asked_for():
@@ -27,10 +34,24 @@ def test_cores_are_those_that_this_process_may_use(monkeypatch):
     assert cores() == 1
 
 
-@pytest.mark.parametrize(("backend", "loop"), [("cpu", "map"), ("gpu", "vmap"), ("tpu", "vmap")])
-def test_only_a_cpu_runs_seeds_one_after_another(monkeypatch, backend, loop):
-    monkeypatch.setattr(jax, "default_backend", lambda: backend)
-    assert seed_loop() == loop
+class Convolved(nn.Module):
+    @nn.compact
+    def __call__(self, x):
+        return nn.Dense(10)(nn.Conv(4, (3, 3))(x.reshape(len(x), 4, 4, 4)).reshape(len(x), -1))
+
+
+def of(module: nn.Module, loop: SeedLoop | None = None) -> Task:
+    task = make_task(Supermask(module, learner=learners.dense()), accelerator_loop=loop)
+    return replace(task, example=np.zeros((1, 64), np.float32))
+
+
+def test_a_cpu_runs_seeds_one_after_another_and_a_gpu_as_the_task_says_or_its_kernels_suggest(monkeypatch):
+    plain, convolved = of(nn.Dense(10)), of(Convolved())
+    assert seed_loop(of(nn.Dense(10), "vmap")) == "map"
+    for backend in ("gpu", "tpu"):
+        monkeypatch.setattr(jax, "default_backend", lambda backend=backend: backend)
+        assert (seed_loop(plain), seed_loop(convolved)) == ("vmap", "map")
+        assert (seed_loop(of(nn.Dense(10), "map")), seed_loop(of(Convolved(), "vmap"))) == ("map", "vmap")
 
 
 def test_memory_is_the_devices_own_limit_or_what_the_machine_has_left(monkeypatch):
