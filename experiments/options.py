@@ -147,7 +147,7 @@ class Options:
     log: Literal["none", "tensorboard"] = "none"
     """Write TensorBoard's event files into the run's folder, beside the journal of all epochs."""
     deterministic: bool = False
-    """Have a GPU compute the same bits in every run, for some speed; a CPU does so anyway."""
+    """Have a GPU compute the same bits in every run on one machine, for some speed; a CPU does so anyway."""
     distributed: bool = False
     """Share the seeds with the other processes of this job; under Slurm, Open MPI or Kubernetes nothing more is needed.
     --out must be a folder that all of them see."""

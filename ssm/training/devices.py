@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 
+from ssm.data.search import cache_dir
 from ssm.errors import UserError
 from ssm.training.batches import seed_key
 from ssm.training.epoch import initial_variables
@@ -18,7 +19,9 @@ from ssm.training.settings import pinned
 from ssm.training.task import SeedLoop, Task
 
 DISTRIBUTION = "signed-supermask"
-DETERMINISTIC_FLAG = "--xla_gpu_deterministic_ops=true"
+DETERMINISTIC_FLAG = "--xla_gpu_exclude_nondeterministic_ops=true"
+AUTOTUNE_FLAG = "--xla_gpu_per_fusion_autotune_cache_dir="
+SLOWEST_FLAG = "--xla_gpu_deterministic_ops=true"  # the first and no autotuning, which a user may ask XLA for
 FLAGS = ("XLA_FLAGS", "JAX_DISABLE_MOST_OPTIMIZATIONS", "NVIDIA_TF32_OVERRIDE")
 """Variables of the environment that change what XLA computes; they are read once, and can only be recorded."""
 
@@ -40,16 +43,42 @@ def use_host_devices(count: int | None = None) -> None:
 def deterministic() -> None:
     """Have a GPU compute the same bits in every run, at some cost of speed; call it before JAX computes anything.
 
-    A CPU does so by itself.  Source: XLA's flag xla_gpu_deterministic_ops.
+    Operations whose order changes are excluded, and what XLA finds fastest is kept in the user's cache folder, so that
+    a later run on the machine takes the same.  A CPU does so by itself.
+    Raises UserError where that folder cannot be made.  Source: XLA's flags xla_gpu_exclude_nondeterministic_ops and
+    xla_gpu_per_fusion_autotune_cache_dir.
     """
-    flags = os.environ.get("XLA_FLAGS", "")
-    if DETERMINISTIC_FLAG not in flags.split():
-        os.environ["XLA_FLAGS"] = f"{flags} {DETERMINISTIC_FLAG}".strip()
+    flags = _xla_flags()
+    if SLOWEST_FLAG in flags:
+        return
+    if DETERMINISTIC_FLAG not in flags:
+        flags.append(DETERMINISTIC_FLAG)
+    if not any(flag.startswith(AUTOTUNE_FLAG) for flag in flags):
+        flags.append(AUTOTUNE_FLAG + str(_autotune_folder()))
+    os.environ["XLA_FLAGS"] = " ".join(flags)
+
+
+def _xla_flags() -> list[str]:
+    return os.environ.get("XLA_FLAGS", "").split()
+
+
+def _autotune_folder() -> Path:
+    folder = cache_dir().absolute() / "autotune"
+    if len(str(folder).split()) > 1:
+        raise UserError(f"--deterministic: XLA takes no folder with a space, {folder}; set SSM_CACHE_DIR to another.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        why = error.strerror or error
+        raise UserError(f"--deterministic: {folder} cannot be made: {why}; set SSM_CACHE_DIR to another.") from error
+    return folder
 
 
 def is_deterministic() -> bool:
     """Say whether this process computes the same bits in every run."""
-    return jax.default_backend() == "cpu" or DETERMINISTIC_FLAG in os.environ.get("XLA_FLAGS", "").split()
+    flags = _xla_flags()
+    kept = DETERMINISTIC_FLAG in flags and any(flag.startswith(AUTOTUNE_FLAG) for flag in flags)
+    return jax.default_backend() == "cpu" or kept or SLOWEST_FLAG in flags
 
 
 def cores() -> int:
@@ -126,8 +155,9 @@ def _processor() -> str:
 
 def _flags() -> dict[str, str]:
     """Return those of `FLAGS` that are set, but for what `deterministic` says."""
-    found = {name: " ".join(os.environ.get(name, "").replace(DETERMINISTIC_FLAG, "").split()) for name in FLAGS}
-    return {name: value for name, value in found.items() if value}
+    said = (DETERMINISTIC_FLAG, AUTOTUNE_FLAG, SLOWEST_FLAG)
+    words = {name: [word for word in os.environ.get(name, "").split() if not word.startswith(said)] for name in FLAGS}
+    return {name: " ".join(value) for name, value in words.items() if value}
 
 
 def _version() -> str:

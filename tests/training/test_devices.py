@@ -12,6 +12,7 @@ import pytest
 from flax import linen as nn
 
 from ssm import learners
+from ssm.errors import UserError
 from ssm.supermask import Supermask
 from ssm.training import devices
 from ssm.training.devices import available_memory, cores, deterministic, environment, seed_loop
@@ -94,15 +95,39 @@ def test_the_environment_says_what_a_result_depends_on():
     assert json.loads(json.dumps(found)) == found
 
 
-def test_a_gpu_is_made_deterministic_by_a_flag_that_is_recorded(monkeypatch):
+def test_a_gpu_is_made_deterministic_by_flags_that_are_recorded(monkeypatch, tmp_path):
+    monkeypatch.setenv("SSM_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("XLA_FLAGS", "--xla_one=1")
     assert environment()["deterministic"]  # a CPU
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     assert not environment()["deterministic"]
     for _ in range(2):
         deterministic()
-        assert os.environ["XLA_FLAGS"] == "--xla_one=1 --xla_gpu_deterministic_ops=true"
-    assert environment()["deterministic"]
+        flags = os.environ["XLA_FLAGS"].split()
+        assert flags == [
+            "--xla_one=1",
+            "--xla_gpu_exclude_nondeterministic_ops=true",
+            f"--xla_gpu_per_fusion_autotune_cache_dir={tmp_path / 'cache' / 'autotune'}",
+        ]
+    assert (tmp_path / "cache" / "autotune").is_dir()  # XLA doesn't make it
+    assert environment()["deterministic"] and environment()["flags"] == {"XLA_FLAGS": "--xla_one=1"}
+    monkeypatch.setenv("XLA_FLAGS", "--xla_gpu_exclude_nondeterministic_ops=true")  # another process finds another best
+    assert not environment()["deterministic"]
+    monkeypatch.setenv("XLA_FLAGS", "--xla_gpu_deterministic_ops=true")
+    deterministic()
+    assert environment()["deterministic"] and os.environ["XLA_FLAGS"] == "--xla_gpu_deterministic_ops=true"
+
+
+@pytest.mark.parametrize(
+    ("folder", "message"), [("a b", "no folder with a space"), ("file/in", "cannot be made: Not a")]
+)
+def test_where_autotuning_cannot_be_kept_there_is_one_message(monkeypatch, tmp_path, folder, message):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("SSM_CACHE_DIR", str(tmp_path / folder))
+    monkeypatch.setenv("XLA_FLAGS", "")
+    with pytest.raises(UserError, match=message):
+        deterministic()
+    assert os.environ["XLA_FLAGS"] == ""
 
 
 def git(folder, *arguments):
@@ -157,7 +182,8 @@ def test_the_version_is_that_of_this_source_or_as_it_was_installed(monkeypatch, 
     assert environment()["no-such-package"] == "unknown"
 
 
-def test_flags_of_xla_are_recorded(monkeypatch):
+def test_flags_of_xla_are_recorded(monkeypatch, tmp_path):
+    monkeypatch.setenv("SSM_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=true")
     monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "")
     wanted = {"XLA_FLAGS": "--xla_cpu_enable_fast_math=true"}
