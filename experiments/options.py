@@ -120,9 +120,12 @@ class Options:
     """Plain cross-entropy, or the authors' form clipped at 1e-7."""
     order: Annotated[Literal["reshuffle", "fixed"] | None, _choice("reshuffle", "fixed")] = None
     """A new order of the data for each seed and epoch, or one fixed order for all."""
-    precision: Annotated[Literal["float32", "bfloat16"] | None, _choice("float32", "bfloat16")] = None
+    precision: Annotated[
+        Literal["float32", "bfloat16", "tf32", "tf32x3"] | None, _choice("float32", "bfloat16", "tf32", "tf32x3")
+    ] = None
     """Operands of products; sums, scores and updates are float32 always.  Under bfloat16, XLA's own convolutions (a
-    GPU's default) also round their outputs and gradients."""
+    GPU's default) also round their outputs and gradients.  tf32 and tf32x3 (nearly float32) are for the dense products
+    of an NVIDIA GPU; convolutions stay float32."""
     out: Path = Path("runs")
     """Folder of the runs."""
     group: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(default: by backend)")] = None

@@ -87,8 +87,8 @@ def _filter_gradient(plan: _Plan, window: tuple[int, ...], x: Array, g: Array) -
 
     @gradient.def_vmap
     def of_seeds(seeds: int, batched: Sequence[bool], x: Array, g: Array) -> tuple[Array, bool]:
-        folded = (_folded(array, seeds, own) for array, own in zip((x, g), batched, strict=True))
-        result = convolved(*folded, batch_group_count=seeds)
+        images, cotangents = (_folded(array, seeds, own) for array, own in zip((x, g), batched, strict=True))
+        result = convolved(images, cotangents, batch_group_count=seeds)
         return jnp.moveaxis(result.reshape(*result.shape[:3], seeds, -1), 3, 0), True
 
     return gradient(x, g)

@@ -50,7 +50,7 @@ def kernel_init(config: Config) -> Initializer:
     options = {"paper_formula": {"p0": config.p0}}
     options |= {scale: {"factor": config.factor} for scale in ("he", "elus")}
     init = initializers.by_name(config.init, config.weight_distribution, **options.get(config.init, {}))
-    if config.precision == "float32" or config.method == "baseline":
+    if config.precision != "bfloat16" or config.method == "baseline":
         return init
     # A frozen constant that is exact in bfloat16 makes every effective weight exact in the products, too.
     return lambda key, shape, dtype=jnp.float32: matmul.round_to_bfloat16(init(key, shape, dtype))
@@ -153,15 +153,24 @@ def network(
 ) -> nn.Module:
     """Return the network that `net` names, with the products and convolutions of a precision; `options` are Flax's."""
     rounds = precision == "bfloat16"
+    dense = matmul.bfloat16_dot_general if rounds else None
+    if precision in matmul.TF32:
+        dense = partial(matmul.tf32_dot_general, algorithm=matmul.TF32[precision])
     if net.model in RESNETS:
         options |= {name: getattr(net, name) for name in ("projections", "batch_norm", "stem_affine")}
     return MODELS[net.model](
         classes=classes,
         width=net.width,
-        dot_general=matmul.bfloat16_dot_general if rounds else None,
+        dot_general=dense,
         conv_general_dilated=partial(conv_general_dilated, form=form, bfloat16=rounds),
         **options,
     )
+
+
+def check_precision(config: Config) -> None:
+    """Raise UserError where the device that would train a configuration lacks its products."""
+    if config.precision in matmul.TF32 and jax.default_backend() == "cpu":
+        raise UserError(f"--precision={config.precision} needs an NVIDIA GPU; on a CPU take float32 or bfloat16.")
 
 
 @pinned()

@@ -61,7 +61,11 @@ class Job:
 
 
 def recipe_job(config: Config, dataset: Dataset, form: Form = "auto", *, live: bool = True) -> Job:
-    """Return the job of a configuration on its data set; `form` and `live` as in `ssm.recipes.build.make_task`."""
+    """Return the job of a configuration on its data set; `form` and `live` as in `ssm.recipes.build.make_task`.
+
+    Raises UserError for a precision that the device lacks.
+    """
+    build.check_precision(config)
     settings = config.as_dict()
     shape = dataset.train_images.shape[1:]
     make_task = cache(partial(build.task_of, config, dataset, form=form, live=live))
