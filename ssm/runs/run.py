@@ -14,6 +14,7 @@ from ssm.errors import UserError
 from ssm.files import plain, read_json
 from ssm.ops.matmul import PRECISION
 from ssm.runs import checkpoint
+from ssm.runs.compiled import compiled_group, compiled_memory
 from ssm.runs.estimate import count_masked, fitting_group
 from ssm.runs.folder import Run, clear, open_run
 from ssm.runs.job import Job
@@ -90,14 +91,19 @@ def plan(seeds: int, devices: int, group: int | None = None) -> tuple[int, int]:
 def fitting_plan(job: Job, seeds: int, options: RunOptions, *, together: bool = False) -> tuple[int, int]:
     """Return `plan` for all devices, with fewer seeds together where memory has no room for them.
 
+    What they need is known for a CPU by an estimate, elsewhere by the compiled program.
+
     A group that the user asks for is not made smaller, nor one of a net whose memory is not known; `together` plans for
     all seeds at once on any backend.
     """
     group = options.group
     planned, devices = plan(seeds, len(jax.local_devices()), group or (seeds if together else None))
-    if group is None and job.memory is not None:
-        needed = job.memory(devices=devices, loop=options.loop or seed_loop(job.task))
-        planned = fitting_group(needed, planned, MEMORY_SHARE * available_memory())
+    if group is None:
+        available, loop = MEMORY_SHARE * available_memory(), options.loop or seed_loop(job.task)
+        if jax.default_backend() != "cpu":
+            planned = compiled_group(compiled_memory(job, devices=devices, loop=loop), planned, available)
+        elif job.memory is not None:
+            planned = fitting_group(job.memory(devices=devices, loop=loop), planned, available)
     return planned, min(planned, devices)
 
 
