@@ -291,7 +291,8 @@ def main(options: Options) -> None:
     with TemporaryDirectory() as cache:
         for name, (cap, until, _) in every.items():
             left = options.minutes * 60 * (1 if options.tiny else until / PLANNED) - (time.monotonic() - started)
-            started_alone(options, name, max(0.0, min(cap, left)), KEPT | {"JAX_COMPILATION_CACHE_DIR": cache})
+            cap = left if options.tiny else min(cap, left)  # a CPU may be busy with other things
+            started_alone(options, name, max(0.0, cap), KEPT | {"JAX_COMPILATION_CACHE_DIR": cache})
     lines = {line["name"]: line for line in map(json.loads, file.read_text("utf-8").splitlines())}  # the last of a name
     failed = "; ".join(name for name, line in lines.items() if "failed" in line)
     print(f"{table(lines)}\n{time.monotonic() - started:.0f} s; failed: {failed or 'none'}")
