@@ -133,7 +133,8 @@ class Options:
     seed_loop: Annotated[Literal["map", "vmap"] | None, _choice("map", "vmap", hint="(default: by backend)")] = None
     """How a device runs its seeds: one after another (on a CPU, and on a GPU the Conv nets), or vectorised."""
     convolutions: Literal["auto", "xla", "im2col", "winograd"] = "auto"
-    """Form of 3 x 3 convolutions: the fastest measured, XLA's own, patches times kernel (im2col), or Winograd's."""
+    """Form of 3 x 3 convolutions: XLA's own (auto on a GPU), or for a CPU patches times kernel (im2col) or Winograd's
+    (auto there, the faster one by layer)."""
     live_units: Literal["on", "off"] = "on"
     """Leave hidden units that are dead for good out of training, where that saves time (fcn and Conv nets).  Their
     masks are 0 either way, and results the same but for rounding."""

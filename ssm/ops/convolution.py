@@ -3,6 +3,9 @@
 On a CPU the weight gradient of autodiff is thirty times slower inside `lax.scan`, and matrix products are fastest on a
 few images at a time, whose patches or tiles stay in the cache.  The rule that chooses a layer's form comes from the
 measurements of `experiments/benchmarks/convolutions.py` (docs/speed.md).
+
+Patches and Winograd's form are for a CPU.  On a GPU they move four to five times the bytes of XLA's own convolution
+(Conv4, docs/gpu.md), and are taken there only if they are asked for.
 """
 
 from functools import partial
@@ -70,7 +73,8 @@ def conv_general_dilated(
 ) -> Float[Array, "b h w o"]:
     """Convolve as `jax.lax.conv_general_dilated` does, in a form that is fast for the layer.
 
-    `form` forces one where it applies: 3 x 3, stride 1, padding 1, and even sides for `winograd`; all else is XLA's.
+    `form` forces one where it applies: 3 x 3, stride 1, padding 1, and even sides for `winograd`; all else is XLA's,
+    with the filter gradient of `ssm.ops.filter_gradient` on a GPU.
     With `bfloat16` the operands of products are rounded.  Patches, Winograd's form and 1 x 1 products give float32
     sums, forward and backward; XLA's own form gives both gradients rounded to bfloat16, and where bfloat16 is native (a
     GPU) the output, too.  The output, float32 again, goes through `epilogue`.
