@@ -121,17 +121,21 @@ class Options:
     """Plain cross-entropy, or the authors' form clipped at 1e-7."""
     order: Annotated[Literal["reshuffle", "fixed"] | None, _choice("reshuffle", "fixed")] = None
     """A new order of the data for each seed and epoch, or one fixed order for all."""
-    precision: Annotated[Literal["float32", "bfloat16"] | None, _choice("float32", "bfloat16")] = None
+    precision: Annotated[
+        Literal["float32", "bfloat16", "tf32", "tf32x3"] | None, _choice("float32", "bfloat16", "tf32", "tf32x3")
+    ] = None
     """Operands of products; sums, scores and updates are float32 always.  Under bfloat16, XLA's own convolutions (a
-    GPU's default) also round their outputs and gradients."""
+    GPU's default) also round their outputs and gradients.  tf32 and tf32x3 (nearly float32) are for the dense products
+    of an NVIDIA GPU; convolutions stay float32."""
     out: Path = Path("runs")
     """Folder of the runs."""
     group: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(default: by backend)")] = None
     """Seeds trained and saved together: all, or on a CPU five per core.  The numbers don't depend on it."""
     seed_loop: Annotated[Literal["map", "vmap"] | None, _choice("map", "vmap", hint="(default: by backend)")] = None
-    """How a device runs its seeds: one after another (on a CPU), or vectorised."""
+    """How a device runs its seeds: one after another (on a CPU, and on a GPU the Conv nets), or vectorised."""
     convolutions: Literal["auto", "xla", "im2col", "winograd"] = "auto"
-    """Form of 3 x 3 convolutions: the fastest measured, XLA's own, patches times kernel (im2col), or Winograd's."""
+    """Form of 3 x 3 convolutions: XLA's own (auto on a GPU), or for a CPU patches times kernel (im2col) or Winograd's
+    (auto there, the faster one by layer)."""
     live_units: Literal["on", "off"] = "on"
     """Leave hidden units that are dead for good out of training, where that saves time (fcn and Conv nets).  Their
     masks are 0 either way, and results the same but for rounding."""
@@ -148,7 +152,7 @@ class Options:
     log: Literal["none", "tensorboard"] = "none"
     """Write TensorBoard's event files into the run's folder, beside the journal of all epochs."""
     deterministic: bool = False
-    """Have a GPU compute the same bits in every run, for some speed; a CPU does so anyway."""
+    """Have a GPU compute the same bits in every run on one machine, for some speed; a CPU does so anyway."""
     distributed: bool = False
     """Share the seeds with the other processes of this job; under Slurm, Open MPI or Kubernetes nothing more is needed.
     --out must be a folder that all of them see."""

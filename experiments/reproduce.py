@@ -89,7 +89,7 @@ def trained_again(config: Any, dataset: Any, seed: int, out: Path, then: Mapping
     from ssm.ops.convolution import Form
     from ssm.runs.job import recipe_job
     from ssm.runs.run import RunOptions, run_job
-    from ssm.training.epoch import SeedLoop
+    from ssm.training.task import SeedLoop
 
     loop, named = then.get("seed_loop"), then.get("convolutions", "auto")
     form: Any = {"columns": "im2col"}.get(named, named)  # as earlier versions called it

@@ -34,6 +34,7 @@ def main(options: Options) -> None:
 def say_needs(config, dataset, seeds: int, options: Options) -> None:
     import jax
 
+    from ssm.runs.compiled import compiled_memory
     from ssm.runs.estimate import count_masked, estimate
     from ssm.runs.progress import counted
     from ssm.runs.run import apart, fitting_plan
@@ -41,20 +42,28 @@ def say_needs(config, dataset, seeds: int, options: Options) -> None:
 
     job = job_of(options, config, dataset)
     group, devices = fitting_plan(job, seeds, run_options(options))
-    loop = options.seed_loop or seed_loop()
+    loop = options.seed_loop or seed_loop(job.task)
     if loop == "map" and apart(job.task, devices, jax.local_device_count()):
         devices *= 2  # one for each half of a seed's batches
     at_once = f"{counted(group, 'seed')} at once on {counted(devices, 'device')}"
     kind = "under the mask" if job.task.net(job.task.numbers).learner.has_masks else "trained"
+    compiled = None
+    if jax.default_backend() != "cpu":
+        compiled = compiled_memory(job, devices=devices, loop=loop)(group)
     if job.memory is None:
         weights = count_masked(job.task.net(job.task.numbers), job.task.example)
         print(f"weights {kind}: {weights:,}")
-        print(f"memory and time: not known for a net of your own; {at_once}")
+        if compiled is not None:
+            print(f"memory: {compiled / 1e9:.1f} GB a device with {at_once}, as compiled")
+        print(f"{'memory and time' if compiled is None else 'time'}: not known for a net of your own; {at_once}")
         return
     needs = estimate(job.task, config, dataset, group=group, devices=devices, loop=loop)
     total = needs.seconds * seeds * config.epochs
     print(f"weights {kind}: {needs.weights:,}")
-    print(f"memory: about {needs.bytes / 1e9:.1f} GB with {at_once}")
+    if compiled is None:
+        print(f"memory: about {needs.bytes / 1e9:.1f} GB with {at_once}, an estimate")
+    else:
+        print(f"memory: {compiled / 1e9:.1f} GB a device with {at_once}, as compiled")
     most = "about" if job.task.hidden is None else "at most about"  # units that die are left out
     print(f"time: {most} {needs.seconds:.2f} s per epoch and seed, {duration(total)} for {counted(seeds, 'seed')}")
 

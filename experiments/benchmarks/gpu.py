@@ -2,9 +2,16 @@
 
     python experiments/benchmarks/gpu.py --data-dir DATA --out results
 
-Each item has a process and a time cap of its own: one that fails, runs out of memory or takes too long says so, and the
-next is run.  Every figure is printed at once and appended to OUT/gpu.jsonl; whole rows are ordinary runs in OUT/runs.
-Convolutional nets are timed on a tenth of an epoch of made images.  On a CPU, try --tiny: few and small things.
+Each item has a process and a time cap of its own: one that fails, runs out of memory or takes too long says so, and
+the next is run.  Every figure is printed at once and appended to OUT/gpu.jsonl; whole rows are ordinary runs in
+OUT/runs.  Convolutional nets are timed on a tenth of an epoch of made images.  On a CPU, try --tiny: few and small
+things.
+
+A machine without a package index needs three packages beside JAX, Flax, optax, chex and pytest, in a folder that Git
+ignores:
+
+    pip download --no-deps --dest carry tyro docstring_parser typeguard
+    pip install --no-index --no-deps --target /tmp/site carry/*.whl && PYTHONPATH=/tmp/site python ... --data-dir carry
 """
 
 import json
@@ -17,6 +24,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -26,10 +34,20 @@ from ssm.errors import UserError
 from ssm.runs.program import run_program
 
 SEEDS, SLICE = {"fcn": 50, "map": 4, "vmap": 10}, (39 * 128, 1000)  # images: 39 of 391 steps, a tenth of the tests
+ROOT = Path(__file__).resolve().parents[2]
+PLANNED = 9.0  # minutes, of which each item's end is a part
+KEPT = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}  # an epoch is compiled for its memory, and taken from there
 FUSION = {"XLA_FLAGS": "--xla_gpu_experimental_enable_conv_fusion=true"}
 LAYERS = ((32, 64, 64), (16, 128, 128), (4, 512, 512), (32, 16, 16))  # side, inputs, outputs
-NETS = ("conv4 bfloat16 map", "conv4 float32 map", "conv4 bfloat16 vmap", "conv8 bfloat16 map", "conv2 bfloat16 map")
-NETS += ("resnet20 float32 map", "resnet20 float32 vmap", "conv4 bfloat16 map fusion")
+NETS = (
+    "conv4 bfloat16 map",
+    "conv4 float32 map",
+    "conv4 bfloat16 vmap",
+    "resnet20 float32 map",
+    "resnet20 float32 vmap",
+)
+NETS += ("conv8 bfloat16 map", "conv2 bfloat16 map")
+FUSED = "conv4 bfloat16 map fusion"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +127,10 @@ def products(options: Options, name: str) -> None:
 
 
 def layer(options: Options, name: str, *, sizes: tuple[int, int, int]) -> None:
-    """Time a 3 x 3 convolution and both its gradients for ten seeds, 20 steps in a scan, in each way and precision."""
+    """Time a 3 x 3 convolution and both its gradients for ten seeds, 20 steps in a scan, in each way and precision.
+
+    The way `plain` is JAX's own, whose filter gradients are grouped convolutions where seeds are vectorised.
+    """
     import jax
     import jax.numpy as jnp
     from convolutions import best_seconds
@@ -127,6 +148,10 @@ def layer(options: Options, name: str, *, sizes: tuple[int, int, int]) -> None:
             x, w, g = state
 
             def convolved(x, w):
+                if form == "plain":
+                    x, w = (array.astype("bfloat16" if precision == "bfloat16" else "float32") for array in (x, w))
+                    y = jax.lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=NUMBERS)
+                    return jnp.vdot(y.astype("float32"), g)
                 chosen = {"form": form, "bfloat16": precision == "bfloat16", "dimension_numbers": NUMBERS}
                 return jnp.vdot(conv_general_dilated(x, w, (1, 1), "SAME", **chosen), g)
 
@@ -139,7 +164,7 @@ def layer(options: Options, name: str, *, sizes: tuple[int, int, int]) -> None:
         operations = 3 * 2 * batch * side * side * 9 * inputs * outputs
         return {"ms per seed": 1e3 * seconds, "TFLOP/s": operations / seconds / 1e12}
 
-    for loop, form in (("map", "xla"), ("vmap", "xla"), ("map", "im2col")):
+    for loop, form in (("map", "xla"), ("vmap", "xla"), ("map", "im2col"), ("vmap", "plain")):
         for precision in ("bfloat16", "float32", "TF32"):
             attempt(options, f"{name}, {loop} {form} {precision}", partial(milliseconds, loop, form, precision))
 
@@ -164,12 +189,13 @@ def settings(options: Options, model: str, precision: str) -> tuple[Any, Any]:
 
 
 def epoch(options: Options, name: str) -> dict[str, Any]:
-    """Time an epoch of the seeds of NET PRECISION LOOP, and say the memory that was estimated and taken."""
+    """Compile and time an epoch of the seeds of NET PRECISION LOOP, and say the memory that was predicted and taken."""
     import jax
 
     from ssm.recipes.build import trainer
     from ssm.runs.estimate import forward_operations
     from ssm.runs.job import recipe_job
+    from ssm.training.ahead import device_bytes, lowered_epoch
     from ssm.training.batches import steps_per_epoch
 
     model, precision, loop_name = name.split()[:3]
@@ -177,6 +203,9 @@ def epoch(options: Options, name: str) -> dict[str, Any]:
     config, images = settings(options, model, precision)
     seeds = 2 if options.tiny else SEEDS.get(model, SEEDS[loop])
     ready = trainer(config, images, devices=jax.devices()[:1], loop=loop, form="xla")
+    start, parts = time.perf_counter(), {"train": ready.train, "test": ready.test, "order": ready.order}
+    compiled = lowered_epoch(ready.task, ready.program, seeds, devices=jax.devices()[:1], **parts).compile()
+    compiling = time.perf_counter() - start  # and kept in the cache, for what follows
     found = by_turns({name: (epochs_of(ready, config, seeds), seeds)}, 2)[name]
     job, batch = recipe_job(config, images, "xla"), config.batch_size
     steps = steps_per_epoch(len(images.train_labels), batch)
@@ -186,8 +215,10 @@ def epoch(options: Options, name: str) -> dict[str, Any]:
     taken = (jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use")  # a CPU doesn't say
     taken = taken or 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     figures = {"s per seed and epoch": found["minimum"] * factor, "slowest": found["maximum"] * factor}
-    figures |= {"first": found["first_epoch_with_compilation"], "TFLOP/s": operations / found["minimum"] / 1e12}
-    return figures | {"estimated GB": estimated / 1e9, "taken GB": taken / 1e9, "seeds": seeds, "epochs": config.epochs}
+    figures |= {"compiling": compiling, "first": found["first_epoch_with_compilation"]}
+    figures |= {"TFLOP/s": operations / found["minimum"] / 1e12, "seeds": seeds, "epochs": config.epochs}
+    predicted = {"estimated GB": estimated / 1e9, "compiled GB": device_bytes(compiled) / 1e9}
+    return figures | predicted | {"taken GB": taken / 1e9}
 
 
 def row(options: Options, name: str) -> dict[str, Any]:
@@ -205,23 +236,48 @@ def row(options: Options, name: str) -> dict[str, Any]:
     return {"seconds": seconds, "of them epochs": epochs, "images": images.source, **figures}
 
 
-def items(options: Options) -> dict[str, tuple[float, Callable[[Options, str], dict[str, Any] | None]]]:
-    """Return each item's cap in seconds and its function, in their order."""
-    found: dict[str, tuple[float, Any]] = {"machine": (20, machine), "products": (40, products)}
-    found |= {name: (40, epoch) for name in ("fcn float32 vmap", "fcn bfloat16 vmap")} | {"fcn, a whole row": (60, row)}
+def tests(options: Options, name: str) -> dict[str, Any]:
+    """Run the tests that need an accelerator."""
+    call = [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "-p", "no:cacheprovider", "tests/training/test_gpu.py"]
+    call += ["-k", "halved"] if options.tiny else []
+    shared = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}  # one test has a process of its own
+    done = subprocess.run(call, cwd=ROOT, env=os.environ | shared, capture_output=True, text=True, check=False)
+    print(done.stdout[-4000:], flush=True)
+    return {"status": done.returncode, "last": (done.stdout.strip().splitlines() or [done.stderr[-200:]])[-1]}
+
+
+def items(options: Options) -> dict[str, tuple[float, float, Callable[[Options, str], dict[str, Any] | None]]]:
+    """Return each item's cap in seconds, when it must be over in minutes, and its function, in their order."""
+    found: dict[str, tuple[float, float, Any]] = {"machine": (20, 0.5, machine), "products": (30, 0.75, products)}
+    found |= {f"fcn {precision} vmap": (30, 2, epoch) for precision in ("float32", "tf32x3", "bfloat16")}
+    found |= {"fcn, a whole row": (60, 2.5, row)}
     layers = ((4, 4, 4),) if options.tiny else LAYERS
-    found |= {"{} x {}, {} to {}".format(one[0], *one): (60, partial(layer, sizes=one)) for one in layers}
-    return found | {name: (75, epoch) for name in ((*NETS[2::3], NETS[-1]) if options.tiny else NETS)}
+    found |= {"{} x {}, {} to {}".format(one[0], *one): (40, 4.25, partial(layer, sizes=one)) for one in layers}
+    found |= {name: (60, 7, epoch) for name in (NETS[2:4] if options.tiny else NETS)}
+    return found | {FUSED: (60, 7.75, epoch), "tests": (60, 8.5, tests)}
 
 
 def table(lines: dict[str, dict[str, Any]]) -> str:
-    """Return what the epochs come to: seconds, minutes of a row of 50 seeds, memory estimated and taken."""
-    text = ["| net and way | s per seed and epoch | minutes a row | estimated GB | taken GB |", "|---|---|---|---|---|"]
+    """Return what the epochs come to: seconds, minutes of a row of 50 seeds, memory predicted and taken."""
+    text = ["| net and way | s per seed and epoch | minutes a row | estimated GB | compiled GB | taken GB |"]
+    text.append("|---|---|---|---|---|---|")
     for name, line in lines.items():
         if seconds := line.get("s per seed and epoch"):
-            cells = (seconds, seconds * line["epochs"] * SEEDS["fcn"] / 60, line["estimated GB"], line["taken GB"])
+            memory = (line[f"{kind} GB"] for kind in ("estimated", "compiled", "taken"))
+            cells = (seconds, seconds * line["epochs"] * SEEDS["fcn"] / 60, *memory)
             text.append(f"| {name} | " + " | ".join(f"{cell:.4g}" for cell in cells) + " |")
     return "\n".join(text)
+
+
+def started_alone(options: Options, name: str, cap: float, environment: dict[str, str]) -> None:
+    """Run an item in a process of its own, and say if it takes longer than so many seconds, or fails."""
+    call, flags = [sys.executable, __file__, *sys.argv[1:], f"--item={name}"], FUSION if name == FUSED else {}
+    try:
+        subprocess.run(call, env=os.environ | environment | flags, timeout=cap, check=True)
+    except subprocess.TimeoutExpired:
+        put(options, name, {"failed": f"stopped after {cap:.0f} s"})
+    except subprocess.CalledProcessError as error:
+        put(options, name, {"failed": f"its process ended with status {error.returncode}"})
 
 
 def main(options: Options) -> None:
@@ -230,17 +286,13 @@ def main(options: Options) -> None:
     if options.item:
         if options.item not in every:
             raise UserError(f"--item={options.item} is not known; choose from: {'; '.join(every)}")
-        return attempt(options, options.item, partial(every[options.item][1], options, options.item))
+        return attempt(options, options.item, partial(every[options.item][-1], options, options.item))
     put(options, "gpu.py", {"arguments": sys.argv[1:]})  # or no figure could be written
-    for name, (cap, _) in every.items():
-        cap = max(0.0, min(cap, options.minutes * 60 - (time.monotonic() - started)))
-        call, flags = [sys.executable, __file__, *sys.argv[1:], f"--item={name}"], FUSION if "fusion" in name else {}
-        try:
-            subprocess.run(call, env=os.environ | flags, timeout=cap, check=True)
-        except subprocess.TimeoutExpired:
-            put(options, name, {"failed": f"stopped after {cap:.0f} s"})
-        except subprocess.CalledProcessError as error:
-            put(options, name, {"failed": f"its process ended with status {error.returncode}"})
+    with TemporaryDirectory() as cache:
+        for name, (cap, until, _) in every.items():
+            left = options.minutes * 60 * (1 if options.tiny else until / PLANNED) - (time.monotonic() - started)
+            cap = left if options.tiny else min(cap, left)  # a CPU may be busy with other things
+            started_alone(options, name, max(0.0, cap), KEPT | {"JAX_COMPILATION_CACHE_DIR": cache})
     lines = {line["name"]: line for line in map(json.loads, file.read_text("utf-8").splitlines())}  # the last of a name
     failed = "; ".join(name for name, line in lines.items() if "failed" in line)
     print(f"{table(lines)}\n{time.monotonic() - started:.0f} s; failed: {failed or 'none'}")

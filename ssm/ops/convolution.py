@@ -3,6 +3,9 @@
 On a CPU the weight gradient of autodiff is thirty times slower inside `lax.scan`, and matrix products are fastest on a
 few images at a time, whose patches or tiles stay in the cache.  The rule that chooses a layer's form comes from the
 measurements of `experiments/benchmarks/convolutions.py` (docs/speed.md).
+
+Patches and Winograd's form are for a CPU.  On a GPU they move four to five times the bytes of XLA's own convolution
+(Conv4, docs/gpu.md), and are taken there only if they are asked for.
 """
 
 from functools import partial
@@ -14,13 +17,13 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Float
 
-from ssm.ops import im2col, winograd
+from ssm.ops import filter_gradient, im2col, winograd
 from ssm.ops.epilogue import IDENTITY, Epilogue
+from ssm.ops.filter_gradient import NUMBERS
 from ssm.ops.matmul import Round, bfloat16_dot_general, native_bfloat16, operand
 
 Form: TypeAlias = Literal["auto", "xla", "im2col", "winograd"]
 FORMS: dict[Form, Any] = {"im2col": im2col, "winograd": winograd}
-NUMBERS = ("NHWC", "HWIO", "NHWC")
 
 WINOGRAD_FEATURES = 16
 """Winograd's form is the faster one on a CPU for layers of at least so many inputs and outputs."""
@@ -70,12 +73,14 @@ def conv_general_dilated(
 ) -> Float[Array, "b h w o"]:
     """Convolve as `jax.lax.conv_general_dilated` does, in a form that is fast for the layer.
 
-    `form` forces one where it applies: 3 x 3, stride 1, padding 1, and even sides for `winograd`; all else is XLA's.
+    `form` forces one where it applies: 3 x 3, stride 1, padding 1, and even sides for `winograd`; all else is XLA's,
+    with the filter gradient of `ssm.ops.filter_gradient` on a GPU.
     With `bfloat16` the operands of products are rounded.  Patches, Winograd's form and 1 x 1 products give float32
     sums, forward and backward; XLA's own form gives both gradients rounded to bfloat16, and where bfloat16 is native (a
     GPU) the output, too.  The output, float32 again, goes through `epilogue`.
     """
-    if form != "xla" and _is_plain(lhs, rhs, lhs_dilation, rhs_dilation, dimension_numbers, feature_group_count):
+    plain = _is_plain(lhs, rhs, lhs_dilation, rhs_dilation, dimension_numbers, feature_group_count)
+    if plain and form != "xla":
         if rhs.shape[:2] == (1, 1) and (isinstance(padding, str) or not np.any(padding)):
             return epilogue.function(_pointwise(lhs, rhs, window_strides, bfloat16))
         if _is_same_3x3(rhs, window_strides, padding):
@@ -86,6 +91,9 @@ def conv_general_dilated(
                 result: Array = _convolve(plan, lhs, rhs)  # type: ignore[assignment]
                 return result
     rounded = _rounding(bfloat16)
+    if plain and jax.default_backend() != "cpu":
+        y = filter_gradient.convolve(rounded(lhs), rounded(rhs), window_strides, padding, precision)
+        return epilogue.function(y.astype(jnp.float32))
     options: dict[str, Any] = {"dimension_numbers": dimension_numbers, "feature_group_count": feature_group_count}
     options |= {"lhs_dilation": lhs_dilation, "rhs_dilation": rhs_dilation, "precision": precision}
     y = lax.conv_general_dilated(rounded(lhs), rounded(rhs), window_strides, padding, **options)

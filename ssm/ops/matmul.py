@@ -1,4 +1,4 @@
-"""Matrix products of bfloat16 operands summed in float32, forward and backward."""
+"""Matrix products of bfloat16 or TF32 operands summed in float32, forward and backward."""
 
 from collections.abc import Callable
 from functools import partial
@@ -12,6 +12,9 @@ from ssm.errors import UserError
 
 PRECISION = "highest"
 """Precision of float32 products, for `jax.default_matmul_precision`; by default a GPU's would be TF32."""
+
+TF32 = {"tf32": lax.DotAlgorithmPreset.TF32_TF32_F32, "tf32x3": lax.DotAlgorithmPreset.TF32_TF32_F32_X3}
+"""Products of an NVIDIA GPU's TF32 units: of operands rounded to 10 bits, or three of them for nearly float32's 23."""
 
 Round = Callable[[Array], Array]
 """Rounds the operands of products, or returns them as they are."""
@@ -76,6 +79,22 @@ def bfloat16_dot_general(
     rows = lhs.reshape(-1, lhs.shape[-1])
     product: Array = _matmul(rows, rhs, native_bfloat16())  # type: ignore[assignment]
     return product.reshape(*lhs.shape[:-1], rhs.shape[-1])
+
+
+def tf32_dot_general(
+    lhs: Array,
+    rhs: Array,
+    dimension_numbers,
+    precision=None,
+    preferred_element_type=None,
+    *,
+    algorithm: lax.DotAlgorithmPreset,
+) -> Array:
+    """Multiply as `jax.lax.dot_general` does, and in both gradients, by one of the algorithms of `TF32`.
+
+    As a precision of everything (`jax.default_matmul_precision`) it would make convolutions TF32, too.
+    """
+    return lax.dot_general(lhs, rhs, dimension_numbers, algorithm, preferred_element_type)
 
 
 def round_to_bfloat16(x: Array) -> Array:

@@ -29,14 +29,14 @@ from ssm.ops.convolution import Form, conv_general_dilated
 from ssm.plateau import PlateauRule
 from ssm.recipes.config import Config
 from ssm.recipes.objects import load_object
-from ssm.recipes.presets import ELUS_FACTOR, OWN, kind
+from ssm.recipes.presets import CONV_NETS, ELUS_FACTOR, OWN, kind
 from ssm.supermask import Supermask
 from ssm.thresholds import Rule
 from ssm.training.batches import Images, fixed_order, images_on_device, plain_batch, standardized_batch
-from ssm.training.epoch import Devices, SeedLoop
+from ssm.training.epoch import Devices
 from ssm.training.loop import Member, Trainer, make_trainer
 from ssm.training.settings import pinned
-from ssm.training.task import Hidden, Numbers, Task, Units, accuracy, apply_module
+from ssm.training.task import Hidden, Numbers, SeedLoop, Task, Units, accuracy, apply_module
 
 WORTH = {"fcn": 4.5e11, "conv": 1e13}
 """Operations that a smaller net must save: several times what a CPU does while it compiles one more program."""
@@ -50,7 +50,7 @@ def kernel_init(config: Config) -> Initializer:
     options = {"paper_formula": {"p0": config.p0}}
     options |= {scale: {"factor": config.factor} for scale in ("he", "elus")}
     init = initializers.by_name(config.init, config.weight_distribution, **options.get(config.init, {}))
-    if config.precision == "float32" or config.method == "baseline":
+    if config.precision != "bfloat16" or config.method == "baseline":
         return init
     # A frozen constant that is exact in bfloat16 makes every effective weight exact in the products, too.
     return lambda key, shape, dtype=jnp.float32: matmul.round_to_bfloat16(init(key, shape, dtype))
@@ -153,15 +153,24 @@ def network(
 ) -> nn.Module:
     """Return the network that `net` names, with the products and convolutions of a precision; `options` are Flax's."""
     rounds = precision == "bfloat16"
+    dense = matmul.bfloat16_dot_general if rounds else None
+    if precision in matmul.TF32:
+        dense = partial(matmul.tf32_dot_general, algorithm=matmul.TF32[precision])
     if net.model in RESNETS:
         options |= {name: getattr(net, name) for name in ("projections", "batch_norm", "stem_affine")}
     return MODELS[net.model](
         classes=classes,
         width=net.width,
-        dot_general=matmul.bfloat16_dot_general if rounds else None,
+        dot_general=dense,
         conv_general_dilated=partial(conv_general_dilated, form=form, bfloat16=rounds),
         **options,
     )
+
+
+def check_precision(config: Config) -> None:
+    """Raise UserError where the device that would train a configuration lacks its products."""
+    if config.precision in matmul.TF32 and jax.default_backend() == "cpu":
+        raise UserError(f"--precision={config.precision} needs an NVIDIA GPU; on a CPU take float32 or bfloat16.")
 
 
 @pinned()
@@ -204,6 +213,7 @@ def make_task(
         halves=config.model in PAIRS,  # in the FCN's, products are too small for it: 15 % of an epoch (docs/speed.md)
         hidden=hidden_layers(config, net, lambda sizes: resized(sizes=sizes)) if live else None,
         # XLA's own convolutions: the faster forms would take longer to compile than the outputs are worth.
+        accelerator_loop=accelerator_loop(config.model),
         examined=network(config, classes, precision=config.precision, form="xla") if exported(config) else None,
     )
 
@@ -227,6 +237,15 @@ def hidden_layers(config: Config, net: Supermask, resized: Callable[[Mapping[str
         reach=partial(optim.reach, momentum=config.momentum, nesterov=config.nesterov),
         worth=WORTH["fcn" if config.model == "fcn" else "conv"],
     )
+
+
+def accelerator_loop(model: str) -> SeedLoop | None:
+    """Return how a GPU runs a model's seeds by default; None for a net of the user's, where its kernels tell.
+
+    The Conv nets' convolutions are large enough one seed at a time.  The FCN's products and a ResNet's many small
+    kernels are not: one after another they take as long as launching them.  Source: docs/gpu.md.
+    """
+    return None if kind(model) == OWN else "map" if model in CONV_NETS else "vmap"
 
 
 def exported(config: Config) -> bool:

@@ -54,7 +54,7 @@ class Config:
     order: Literal["reshuffle", "fixed"]
     passes: int
     augment: Literal["none", "crop_flip", "crop_flip_standardize"]
-    precision: Literal["float32", "bfloat16"]
+    precision: Literal["float32", "bfloat16", "tf32", "tf32x3"]
     width: float
     projections: int
     batch_norm: Literal["none", "frozen", "statistics", "affine"]

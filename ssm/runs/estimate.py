@@ -14,9 +14,9 @@ from ssm.recipes.config import Config
 from ssm.data import Dataset
 from ssm.recipes.config import Config
 from ssm.supermask import Supermask, joined, module_collections, split
-from ssm.training.epoch import SeedLoop, initial_variables
+from ssm.training.epoch import initial_variables
 from ssm.training.settings import pinned
-from ssm.training.task import Task
+from ssm.training.task import SeedLoop, Task
 from ssm.trees import Tree, count_weights
 
 Memory: TypeAlias = Callable[[int], float]

@@ -285,7 +285,7 @@ def _check_outputs(task: Task, data: Any) -> None:
 
 def _in_memory(task: Task, data: Any, test: Any, order: Any, members: list[Member], options: RunOptions) -> Result:
     group, devices = plan(len(members), len(jax.local_devices()), options.group)
-    loop = options.loop or seed_loop()
+    loop = options.loop or seed_loop(task)
     places = jax.local_devices()
     trainer = make_trainer(task, data, test, order=order, devices=places[:devices], loop=loop)
     outcomes: dict[str, Outcome] = {}

@@ -33,7 +33,7 @@ class Job:
     settings: the run's identity, plain JSON values.  folder: of the run, below that of all runs.  source: where the
     data comes from.
     about: what is recorded beside versions and devices; `data` is the data's fingerprint.
-    make_task, make_data: the task, and (train, test, order) on the devices; called only if a seed is to be trained.
+    make_task, make_data: the task, and (train, test, order) on the devices; the latter called only to train a seed.
     member: seed -> Member.
     memory: devices, loop -> a function from seeds at once to bytes; None where it is not known.
     advice: what to do if the first batch shows that nothing can be learned; None for outputs that are no logits.
@@ -61,7 +61,11 @@ class Job:
 
 
 def recipe_job(config: Config, dataset: Dataset, form: Form = "auto", *, live: bool = True) -> Job:
-    """Return the job of a configuration on its data set; `form` and `live` as in `ssm.recipes.build.make_task`."""
+    """Return the job of a configuration on its data set; `form` and `live` as in `ssm.recipes.build.make_task`.
+
+    Raises UserError for a precision that the device lacks.
+    """
+    build.check_precision(config)
     settings = config.as_dict()
     shape = dataset.train_images.shape[1:]
     make_task = cache(partial(build.task_of, config, dataset, form=form, live=live))

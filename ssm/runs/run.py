@@ -14,6 +14,7 @@ from ssm.errors import UserError
 from ssm.files import plain, read_json
 from ssm.ops.matmul import PRECISION
 from ssm.runs import checkpoint
+from ssm.runs.compiled import compiled_group, compiled_memory
 from ssm.runs.estimate import count_masked, fitting_group
 from ssm.runs.folder import Run, clear, open_run
 from ssm.runs.job import Job
@@ -26,11 +27,10 @@ from ssm.runs.progress import Report, counted, reporter
 from ssm.runs.saving import Keeper, Saving
 from ssm.runs.signals import Interrupted, Interrupts, watched
 from ssm.training.devices import available_memory, environment, seed_loop
-from ssm.training.epoch import SeedLoop
 from ssm.training.first_batch import first_batch, remark
 from ssm.training.loop import Member, OnBadSeed, Outcome, Progress, Trainer, make_trainer, train_members
 from ssm.training.snapshot import Snapshot
-from ssm.training.task import Task
+from ssm.training.task import SeedLoop, Task
 
 MEMORY_SHARE = 0.8  # of what is available: the estimate may be a quarter too low
 GRACE = "the running epoch is finished and saved first; once more: stop at once"
@@ -91,14 +91,19 @@ def plan(seeds: int, devices: int, group: int | None = None) -> tuple[int, int]:
 def fitting_plan(job: Job, seeds: int, options: RunOptions, *, together: bool = False) -> tuple[int, int]:
     """Return `plan` for all devices, with fewer seeds together where memory has no room for them.
 
+    What they need is known for a CPU by an estimate, elsewhere by the compiled program.
+
     A group that the user asks for is not made smaller, nor one of a net whose memory is not known; `together` plans for
     all seeds at once on any backend.
     """
     group = options.group
     planned, devices = plan(seeds, len(jax.local_devices()), group or (seeds if together else None))
-    if group is None and job.memory is not None:
-        needed = job.memory(devices=devices, loop=options.loop or seed_loop())
-        planned = fitting_group(needed, planned, MEMORY_SHARE * available_memory())
+    if group is None:
+        available, loop = MEMORY_SHARE * available_memory(), options.loop or seed_loop(job.task)
+        if jax.default_backend() != "cpu":
+            planned = compiled_group(compiled_memory(job, devices=devices, loop=loop), planned, available)
+        elif job.memory is not None:
+            planned = fitting_group(job.memory(devices=devices, loop=loop), planned, available)
     return planned, min(planned, devices)
 
 
@@ -134,7 +139,7 @@ def run_jobs(
         Interrupted: after a signal, once the running epoch is saved.
     """
     options = options or RunOptions()
-    loop = options.loop or seed_loop()
+    loop = options.loop or seed_loop(jobs[0].task)
     for job in jobs:
         job.check()  # before a folder is made
     runs = [_described(job, out, loop) for job in jobs]
@@ -277,7 +282,7 @@ def train_groups(
             journal("interrupted")
             raise Interrupted(interrupts.caught, "stopped before an epoch began; what was saved stands")
         groups = resumed_groups(left, checkpoint.newest(store, identity, options.log), group)
-        fitting = trainer if group >= trainer.devices else ready(job, devices=group, loop=options.loop or seed_loop())
+        fitting = trainer if group >= trainer.devices else ready(job, devices=group, loop=trainer.loop)
         total = sum(epochs - (begin.epoch if begin else 0) for _, begin in groups)
         todo = sum(len(part) * (epochs - (begin.epoch if begin else 0)) for part, begin in groups)
         journal("start", seeds=len(left), epochs=epochs, todo=todo, group=group)

@@ -11,11 +11,17 @@ from typing import Any
 
 import jax
 
+from ssm.data.search import cache_dir
 from ssm.errors import UserError
-from ssm.training.epoch import SeedLoop
+from ssm.training.batches import seed_key
+from ssm.training.epoch import initial_variables
+from ssm.training.settings import pinned
+from ssm.training.task import SeedLoop, Task
 
 DISTRIBUTION = "signed-supermask"
-DETERMINISTIC_FLAG = "--xla_gpu_deterministic_ops=true"
+DETERMINISTIC_FLAG = "--xla_gpu_exclude_nondeterministic_ops=true"
+AUTOTUNE_FLAG = "--xla_gpu_per_fusion_autotune_cache_dir="
+SLOWEST_FLAG = "--xla_gpu_deterministic_ops=true"  # the first and no autotuning, which a user may ask XLA for
 FLAGS = ("XLA_FLAGS", "JAX_DISABLE_MOST_OPTIMIZATIONS", "NVIDIA_TF32_OVERRIDE")
 """Variables of the environment that change what XLA computes; they are read once, and can only be recorded."""
 
@@ -37,16 +43,42 @@ def use_host_devices(count: int | None = None) -> None:
 def deterministic() -> None:
     """Have a GPU compute the same bits in every run, at some cost of speed; call it before JAX computes anything.
 
-    A CPU does so by itself.  Source: XLA's flag xla_gpu_deterministic_ops.
+    Operations whose order changes are excluded, and what XLA finds fastest is kept in the user's cache folder, so that
+    a later run on the machine takes the same.  A CPU does so by itself.
+    Raises UserError where that folder cannot be made.  Source: XLA's flags xla_gpu_exclude_nondeterministic_ops and
+    xla_gpu_per_fusion_autotune_cache_dir.
     """
-    flags = os.environ.get("XLA_FLAGS", "")
-    if DETERMINISTIC_FLAG not in flags.split():
-        os.environ["XLA_FLAGS"] = f"{flags} {DETERMINISTIC_FLAG}".strip()
+    flags = _xla_flags()
+    if SLOWEST_FLAG in flags:
+        return
+    if DETERMINISTIC_FLAG not in flags:
+        flags.append(DETERMINISTIC_FLAG)
+    if not any(flag.startswith(AUTOTUNE_FLAG) for flag in flags):
+        flags.append(AUTOTUNE_FLAG + str(_autotune_folder()))
+    os.environ["XLA_FLAGS"] = " ".join(flags)
+
+
+def _xla_flags() -> list[str]:
+    return os.environ.get("XLA_FLAGS", "").split()
+
+
+def _autotune_folder() -> Path:
+    folder = cache_dir().absolute() / "autotune"
+    if len(str(folder).split()) > 1:
+        raise UserError(f"--deterministic: XLA takes no folder with a space, {folder}; set SSM_CACHE_DIR to another.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        why = error.strerror or error
+        raise UserError(f"--deterministic: {folder} cannot be made: {why}; set SSM_CACHE_DIR to another.") from error
+    return folder
 
 
 def is_deterministic() -> bool:
     """Say whether this process computes the same bits in every run."""
-    return jax.default_backend() == "cpu" or DETERMINISTIC_FLAG in os.environ.get("XLA_FLAGS", "").split()
+    flags = _xla_flags()
+    kept = DETERMINISTIC_FLAG in flags and any(flag.startswith(AUTOTUNE_FLAG) for flag in flags)
+    return jax.default_backend() == "cpu" or kept or SLOWEST_FLAG in flags
 
 
 def cores() -> int:
@@ -73,12 +105,23 @@ def available_memory() -> float:
     return min(found)
 
 
-def seed_loop() -> SeedLoop:
-    """Return how a device runs its seeds: one after another on a CPU (they fit the cache so), otherwise all at once.
+def seed_loop(task: Task) -> SeedLoop:
+    """Return how a device runs a task's seeds: one after another on a CPU (they fit the cache so), else as it says.
 
-    Source: experiments/benchmarks/speed.py on a CPU, docs/speed.md.
+    Where it says nothing, nets with 2-D convolutions run one after another, too: each of their kernels keeps a GPU
+    busy, and many seeds' filter gradients at once become convolutions with windows as large as the images.  Small
+    products don't, and all seeds run at once.  Source: experiments/benchmarks/speed.py on a CPU, docs/gpu.md.
     """
-    return "map" if jax.default_backend() == "cpu" else "vmap"
+    if jax.default_backend() == "cpu":
+        return "map"
+    return task.accelerator_loop or ("map" if _convolves(task) else "vmap")
+
+
+@pinned()
+def _convolves(task: Task) -> bool:
+    """Say whether a task's net has kernels of more axes than those of dense layers, attention and 1-D convolutions."""
+    variables = jax.eval_shape(lambda: initial_variables(task.net(task.numbers), seed_key(0), task.example))
+    return any(leaf.ndim > 3 for leaf in jax.tree.leaves(variables["params"]))
 
 
 def environment(**more: Any) -> dict[str, Any]:
@@ -112,8 +155,9 @@ def _processor() -> str:
 
 def _flags() -> dict[str, str]:
     """Return those of `FLAGS` that are set, but for what `deterministic` says."""
-    found = {name: " ".join(os.environ.get(name, "").replace(DETERMINISTIC_FLAG, "").split()) for name in FLAGS}
-    return {name: value for name, value in found.items() if value}
+    said = (DETERMINISTIC_FLAG, AUTOTUNE_FLAG, SLOWEST_FLAG)
+    words = {name: [word for word in os.environ.get(name, "").split() if not word.startswith(said)] for name in FLAGS}
+    return {name: " ".join(value) for name, value in words.items() if value}
 
 
 def _version() -> str:

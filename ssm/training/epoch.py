@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -26,10 +26,9 @@ from ssm.training.halves import AXIS, Halves, added, own_halves
 from ssm.training.metrics import MaskCounts, count
 from ssm.training.settings import pinned
 from ssm.training.step import Params, State, StepInputs, effective_weights, oriented, training_step
-from ssm.training.task import EXAMPLES, Numbers, Task
+from ssm.training.task import EXAMPLES, Numbers, SeedLoop, Task
 from ssm.training.units import Sizes, live_units, narrowed, reordered, with_first
 
-SeedLoop: TypeAlias = Literal["map", "vmap"]
 Devices: TypeAlias = Sequence[Any]  # of jax.Device, which type checkers take for a variable
 
 
@@ -74,6 +73,7 @@ class Program(NamedTuple):
     variables: State -> the Supermask's variables.
     outputs: (State, test) -> the examined net's outputs of the first test samples, None without one.
     `place` puts an array with a seed axis, and `share` one without, on the devices.
+    lower: the arguments of `epoch`, or their shapes -> that program, to be compiled ahead of time.
     """
 
     start: Callable[..., State]
@@ -85,6 +85,7 @@ class Program(NamedTuple):
     outputs: Callable[..., Any]
     place: Callable[[Any], Any]
     share: Callable[[Any], Any]
+    lower: Callable[..., jax.stages.Lowered]
 
 
 def layer_name(path: str) -> str:
@@ -103,11 +104,13 @@ def make_program(task: Task, *, loop: SeedLoop, devices: Devices, apart: bool = 
     task = replace(task, halves=task.halves and loop == "map" and devices[0].platform == "cpu")
     spread, shared = PartitionSpec("seeds"), PartitionSpec()
 
-    def spread_out(device_part, specs, **options):
+    def jitted(device_part, specs, **options):
         """Compile a function of a device's own seeds."""
-        mapped = jax.jit(
+        return jax.jit(
             jax.shard_map(device_part, mesh=mesh, in_specs=specs, out_specs=spread, check_vma=False), **options
         )
+
+    def spread_out(mapped):
         # To trace it, and to run it: settings are part of what a compiled program is found by.
         return pinned()(lambda *args: mapped(*args))
 
@@ -125,7 +128,7 @@ def make_program(task: Task, *, loop: SeedLoop, devices: Devices, apart: bool = 
 
             return loop_over(one, own, count) if loop == "map" else jax.vmap(one)(own)
 
-        mapped = spread_out(device_part, (shared, *specs))
+        mapped = spread_out(jitted(device_part, (shared, *specs)))
 
         def call(*args):
             stacked = next(arg for arg, spec in zip(args, specs, strict=True) if spec == spread)
@@ -133,8 +136,7 @@ def make_program(task: Task, *, loop: SeedLoop, devices: Devices, apart: bool = 
 
         return call
 
-    @cache
-    def epoch_of(sizes: Sizes):
+    def jitted_epoch(sizes: Sizes):
         def device_epoch(state, given, *more):
             one = alone(lambda own: _epoch_of_first(task, sizes, *own, *more))
             if loop == "map":
@@ -142,7 +144,11 @@ def make_program(task: Task, *, loop: SeedLoop, devices: Devices, apart: bool = 
             after, info = jax.vmap(one)((state, given))
             return (_where(given.active, after, state) if task.stops else after), info
 
-        return spread_out(device_epoch, (spread, spread) + (shared,) * 4, donate_argnums=0)
+        return jitted(device_epoch, (spread, spread) + (shared,) * 4, donate_argnums=0)
+
+    @cache
+    def epoch_of(sizes: Sizes):
+        return spread_out(jitted_epoch(sizes))
 
     return Program(
         start=over_seeds(partial(_start, task), (spread,)),
@@ -154,6 +160,7 @@ def make_program(task: Task, *, loop: SeedLoop, devices: Devices, apart: bool = 
         outputs=over_seeds(partial(_outputs, task), (spread, shared)),
         place=pinned()(partial(jax.device_put, device=NamedSharding(mesh, spread))),
         share=pinned()(partial(jax.device_put, device=NamedSharding(mesh, shared))),
+        lower=pinned()(lambda *args: jitted_epoch(()).lower(*args)),
     )
 
 

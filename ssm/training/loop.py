@@ -127,7 +127,7 @@ def make_trainer(
     if task.transposed and not net.learner.elementwise:
         raise UserError("a task may hold matrices transposed only where its learner is elementwise")
     jax.eval_shape(lambda: net.masks(initial_variables(net, seed_key(0), task.example)))  # what can't be is said here
-    loop = loop or seed_loop()
+    loop = loop or seed_loop(task)
     program = make_program(task, loop=loop, devices=devices, apart=apart)
     shared = program.share((train, test, order))
     ahead = devices[0].platform != "cpu"  # a CPU computes without the host's help, and is never idle

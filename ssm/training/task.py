@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import jax
 import numpy as np
@@ -16,6 +16,8 @@ from jax import Array
 from ssm.errors import UserError
 from ssm.supermask import Supermask
 
+SeedLoop: TypeAlias = Literal["map", "vmap"]
+"""How a device runs its seeds: one after another, or all at once."""
 Numbers: TypeAlias = Mapping[str, Any]
 """What a net may depend on and a seed brings along as traced values: a threshold, say."""
 EXAMPLES = 8  # test samples of which a run keeps the outputs
@@ -62,6 +64,7 @@ class Task:
     halves: whether a CPU computes a batch as two halves, which a seed alone has on two devices: of a net whose outputs
         are each sample's own, without random numbers and other collections, under a learner without a penalty.
     hidden: the hidden layers whose dead units are left out of training; None: all units are trained to the end.
+    accelerator_loop: how a device that is no CPU runs its seeds by default; None: as the net's kernels suggest.
     examined: the plain module in a form that compiles fast, if a run is to keep the outputs of some test samples.
     """
 
@@ -80,6 +83,7 @@ class Task:
     transposed: bool = False
     halves: bool = False
     hidden: Hidden | None = None
+    accelerator_loop: SeedLoop | None = None
     examined: nn.Module | None = None
 
     @property

@@ -1,3 +1,5 @@
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -5,7 +7,7 @@ import pytest
 
 from ssm.errors import UserError
 from ssm.ops import matmul
-from ssm.ops.matmul import bfloat16_dot_general, round_to_bfloat16
+from ssm.ops.matmul import TF32, bfloat16_dot_general, round_to_bfloat16, tf32_dot_general
 
 DENSE = (((1,), (0,)), ((), ()))
 
@@ -46,3 +48,15 @@ def test_other_contractions_are_an_error():
     x, w = arrays((3, 4), (3, 4))
     with pytest.raises(UserError, match="dense layers"):
         bfloat16_dot_general(x, w, (((0,), (0,)), ((), ())))
+
+
+@pytest.mark.parametrize("name", TF32)
+def test_tf32_is_the_algorithm_of_the_product_and_of_both_gradients(name):
+    """As a CPU lacks it, this is what JAX is asked for, whatever its settings say."""
+    multiply = partial(tf32_dot_general, algorithm=TF32[name])
+    x, w = arrays((5, 70), (70, 3))
+    with jax.default_matmul_precision("highest"):
+        jaxpr = jax.make_jaxpr(jax.value_and_grad(lambda x, w: jnp.sum(multiply(x, w, DENSE) ** 2), (0, 1)))(x, w)
+    products = [line for line in jaxpr.eqns if line.primitive.name == "dot_general"]
+    assert [line.params["precision"] for line in products] == [TF32[name]] * 3
+    assert {line.outvars[0].aval.dtype for line in products} == {jnp.dtype("float32")}

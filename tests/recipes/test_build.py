@@ -3,11 +3,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from ssm.errors import UserError
 from ssm.initializers import ELUS_CONV
-from ssm.ops.matmul import round_to_bfloat16
+from ssm.ops.matmul import TF32, round_to_bfloat16
 from ssm.recipes import build
 from ssm.recipes.config import resolve
+from ssm.runs.job import recipe_job
 from ssm.training.batches import seed_key
+from ssm.training.settings import pinned
 
 
 def config(model="fcn", method="signed", **overrides):
@@ -134,3 +137,35 @@ def test_the_data_that_a_job_keeps_is_never_traced(digits):
     kept = []
     jax.jit(lambda x: kept.append(build.parts(config(), digits)) or x)(1.0)
     assert not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(kept))
+
+
+@pytest.mark.parametrize(
+    ("model", "loop"),
+    [("fcn", "vmap"), ("conv2", "map"), ("conv8", "map"), ("resnet20", "vmap"), ("resnet110", "vmap"), ("a:B", None)],
+)
+def test_a_gpu_runs_seeds_one_after_another_where_one_keeps_it_busy(model, loop):
+    assert build.accelerator_loop(model) == loop
+
+
+@pytest.mark.parametrize("precision", ["tf32", "tf32x3"])
+def test_tf32_is_for_dense_products_alone(precision):
+    """Frozen constants are not rounded, and convolutions are float32's."""
+    kernel = build.kernel_init(config(precision=precision))(jax.random.key(0), (784, 300))
+    assert not np.array_equal(round_to_bfloat16(kernel), kernel)
+    module = build.network(config("conv2"), 10, precision=precision, form="xla")
+    images = jax.ShapeDtypeStruct((2, 32, 32, 3), jnp.float32)
+    with pinned():
+        jaxpr = jax.make_jaxpr(lambda images: module.init_with_output(jax.random.key(0), images)[0])(images)
+    asked = {"dot_general": [], "conv_general_dilated": []}
+    for line in jaxpr.eqns:
+        if line.primitive.name in asked:
+            asked[line.primitive.name].append(line.params["precision"])
+    assert asked["dot_general"] == [TF32[precision]] * 3
+    assert asked["conv_general_dilated"] == [(jax.lax.Precision.HIGHEST,) * 2] * 2
+
+
+def test_tf32_on_a_cpu_is_one_message(monkeypatch, digits):
+    with pytest.raises(UserError, match="--precision=tf32 needs an NVIDIA GPU; on a CPU take float32 or bfloat16"):
+        recipe_job(config(precision="tf32"), digits)
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert recipe_job(config(precision="tf32"), digits).about["precision"] == "tf32"

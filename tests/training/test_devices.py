@@ -2,14 +2,22 @@ import json
 import os
 import re
 import subprocess
+from dataclasses import replace
 from importlib import metadata
 from typing import ClassVar
 
 import jax
+import numpy as np
 import pytest
+from flax import linen as nn
 
+from ssm import learners
+from ssm.errors import UserError
+from ssm.supermask import Supermask
 from ssm.training import devices
 from ssm.training.devices import available_memory, cores, deterministic, environment, seed_loop
+from ssm.training.task import SeedLoop, Task
+from tests.support.tasks import make_task
 
 
 def test_the_cpu_shows_as_many_devices_as_were_asked_for():
@@ -27,10 +35,24 @@ def test_cores_are_those_that_this_process_may_use(monkeypatch):
     assert cores() == 1
 
 
-@pytest.mark.parametrize(("backend", "loop"), [("cpu", "map"), ("gpu", "vmap"), ("tpu", "vmap")])
-def test_only_a_cpu_runs_seeds_one_after_another(monkeypatch, backend, loop):
-    monkeypatch.setattr(jax, "default_backend", lambda: backend)
-    assert seed_loop() == loop
+class Convolved(nn.Module):
+    @nn.compact
+    def __call__(self, x):
+        return nn.Dense(10)(nn.Conv(4, (3, 3))(x.reshape(len(x), 4, 4, 4)).reshape(len(x), -1))
+
+
+def of(module: nn.Module, loop: SeedLoop | None = None) -> Task:
+    task = make_task(Supermask(module, learner=learners.dense()), accelerator_loop=loop)
+    return replace(task, example=np.zeros((1, 64), np.float32))
+
+
+def test_a_cpu_runs_seeds_one_after_another_and_a_gpu_as_the_task_says_or_its_kernels_suggest(monkeypatch):
+    plain, convolved = of(nn.Dense(10)), of(Convolved())
+    assert seed_loop(of(nn.Dense(10), "vmap")) == "map"
+    for backend in ("gpu", "tpu"):
+        monkeypatch.setattr(jax, "default_backend", lambda backend=backend: backend)
+        assert (seed_loop(plain), seed_loop(convolved)) == ("vmap", "map")
+        assert (seed_loop(of(nn.Dense(10), "map")), seed_loop(of(Convolved(), "vmap"))) == ("map", "vmap")
 
 
 def test_memory_is_the_devices_own_limit_or_what_the_machine_has_left(monkeypatch):
@@ -73,15 +95,39 @@ def test_the_environment_says_what_a_result_depends_on():
     assert json.loads(json.dumps(found)) == found
 
 
-def test_a_gpu_is_made_deterministic_by_a_flag_that_is_recorded(monkeypatch):
+def test_a_gpu_is_made_deterministic_by_flags_that_are_recorded(monkeypatch, tmp_path):
+    monkeypatch.setenv("SSM_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("XLA_FLAGS", "--xla_one=1")
     assert environment()["deterministic"]  # a CPU
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     assert not environment()["deterministic"]
     for _ in range(2):
         deterministic()
-        assert os.environ["XLA_FLAGS"] == "--xla_one=1 --xla_gpu_deterministic_ops=true"
-    assert environment()["deterministic"]
+        flags = os.environ["XLA_FLAGS"].split()
+        assert flags == [
+            "--xla_one=1",
+            "--xla_gpu_exclude_nondeterministic_ops=true",
+            f"--xla_gpu_per_fusion_autotune_cache_dir={tmp_path / 'cache' / 'autotune'}",
+        ]
+    assert (tmp_path / "cache" / "autotune").is_dir()  # XLA doesn't make it
+    assert environment()["deterministic"] and environment()["flags"] == {"XLA_FLAGS": "--xla_one=1"}
+    monkeypatch.setenv("XLA_FLAGS", "--xla_gpu_exclude_nondeterministic_ops=true")  # another process finds another best
+    assert not environment()["deterministic"]
+    monkeypatch.setenv("XLA_FLAGS", "--xla_gpu_deterministic_ops=true")
+    deterministic()
+    assert environment()["deterministic"] and os.environ["XLA_FLAGS"] == "--xla_gpu_deterministic_ops=true"
+
+
+@pytest.mark.parametrize(
+    ("folder", "message"), [("a b", "no folder with a space"), ("file/in", "cannot be made: Not a")]
+)
+def test_where_autotuning_cannot_be_kept_there_is_one_message(monkeypatch, tmp_path, folder, message):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("SSM_CACHE_DIR", str(tmp_path / folder))
+    monkeypatch.setenv("XLA_FLAGS", "")
+    with pytest.raises(UserError, match=message):
+        deterministic()
+    assert os.environ["XLA_FLAGS"] == ""
 
 
 def git(folder, *arguments):
@@ -136,7 +182,8 @@ def test_the_version_is_that_of_this_source_or_as_it_was_installed(monkeypatch, 
     assert environment()["no-such-package"] == "unknown"
 
 
-def test_flags_of_xla_are_recorded(monkeypatch):
+def test_flags_of_xla_are_recorded(monkeypatch, tmp_path):
+    monkeypatch.setenv("SSM_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=true")
     monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "")
     wanted = {"XLA_FLAGS": "--xla_cpu_enable_fast_math=true"}
