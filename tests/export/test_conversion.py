@@ -52,6 +52,13 @@ def test_a_net_is_the_same_under_other_settings_of_jax(trained):
     np.testing.assert_array_equal(logits, from_run(run, 0).logits(load_examples(example_path(trained, 0))[0]))
 
 
+@pytest.mark.parametrize("precision", ["tf32", "tf32x3"])
+def test_a_net_of_a_run_in_tf32_is_one_in_float32(folder, precision):
+    write_json(folder / "config.json", read_json(folder / "config.json") | {"precision": precision})
+    made = from_run(read_finished(folder), 1)
+    assert made.precision == "float32" and made.about["checked_samples"] == 8
+
+
 def test_other_frozen_weights_are_refused(folder):
     summary = read_json(folder / "summary.json")
     summary["frozen"]["1"] = "0" * 16
