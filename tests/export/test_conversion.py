@@ -37,7 +37,7 @@ def test_a_net_is_checked_by_the_outputs_that_the_run_kept(trained, digits):
     np.testing.assert_array_equal(inputs, digits.test_images[:8])
     made = from_run(run, 1)
     assert made.about["checked_samples"] == 8
-    np.testing.assert_allclose(made.logits(inputs), outputs, atol=1e-5)
+    np.testing.assert_allclose(made.logits(inputs), outputs, rtol=1e-5, atol=1e-5)
 
 
 def test_a_net_is_the_same_under_other_settings_of_jax(trained):
