@@ -195,7 +195,7 @@ def prepare(options: Options) -> None:
     # JAX takes seconds to import: --help and bad options need not wait for it.
     from ssm.runs import processes
     from ssm.runs.saving import Saving
-    from ssm.training import devices
+    from ssm.training import compiled, devices
 
     if options.group is not None and options.group < 1:
         raise UserError(f"--group must be at least 1; got {options.group}.")
@@ -208,6 +208,8 @@ def prepare(options: Options) -> None:
     elif given := next((name for name, value in named.items() if value is not None), None):
         raise UserError(f"--{given} goes with --distributed.")
     devices.use_host_devices()
+    if folder := compiled.keep_compiled():
+        print(f"compiled programs are kept in {folder} (JAX_ENABLE_COMPILATION_CACHE=0: they are not)", flush=True)
 
 
 def job_of(options: Options, config: Any, dataset: Any) -> Any:
