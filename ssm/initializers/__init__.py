@@ -13,14 +13,12 @@ if TYPE_CHECKING:
     from ssm.initializers.draws import signed_constant as signed_constant
     from ssm.initializers.draws import uniform as uniform
 
-DRAWN = ("DISTRIBUTIONS", "Initializer", "by_name", "normal", "signed_constant", "uniform")
-
 __all__ = [
     "DISTRIBUTIONS",
     "ELUS_CONV",
     "ELUS_FCN",
-    "Initializer",
     "SCALES",
+    "Initializer",
     "Scale",
     "by_name",
     "elu",
