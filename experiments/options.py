@@ -1,6 +1,5 @@
 """The options of a run on the command line, and what they come to: a configuration, its data, and how it is run."""
 
-import sys
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -200,8 +199,7 @@ def prepare(options: Options) -> None:
     # JAX takes seconds to import: --help and bad options need not wait for it.
     from ssm.runs import processes
     from ssm.runs.saving import Saving
-    from ssm.training import devices
-    from ssm.training.cache import keep_compiled
+    from ssm.training import cache, devices
 
     if options.group is not None and options.group < 1:
         raise UserError(f"--group must be at least 1; got {options.group}.")
@@ -214,8 +212,8 @@ def prepare(options: Options) -> None:
     elif given := next((name for name, value in named.items() if value is not None), None):
         raise UserError(f"--{given} goes with --distributed.")
     devices.use_host_devices()
-    if made := keep_compiled():
-        print(f"compiled programs are kept in {made} (docs/running.md)", file=sys.stderr)
+    if folder := cache.keep_compiled():
+        print(f"compiled programs are kept in {folder} (JAX_ENABLE_COMPILATION_CACHE=0: they are not)", flush=True)
 
 
 def job_of(options: Options, config: Any, dataset: Any) -> Any:

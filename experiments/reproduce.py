@@ -51,14 +51,14 @@ def main(options: Options) -> None:
     # JAX takes seconds to import: what is wrong with the run is said before.
     from ssm import data
     from ssm.runs.initial import config_of
-    from ssm.training import devices
-    from ssm.training.cache import keep_compiled
+    from ssm.training import cache, devices
 
     config = config_of(run)
     if then.get("deterministic"):
         devices.deterministic()
     devices.use_host_devices()
-    keep_compiled()
+    if folder := cache.keep_compiled():
+        print(f"compiled programs are kept in {folder} (JAX_ENABLE_COMPILATION_CACHE=0: they are not)", flush=True)
     dataset = data.load(config.dataset, data_dir=options.data_dir)
     check_same_data(run, then, dataset.fingerprint(), dataset.source)
     print(f"data: {dataset.source}", flush=True)

@@ -9,7 +9,6 @@ import tyro
 from paper.tables import cells, with_config
 from ssm.analysis import sizes, total
 from ssm.errors import UserError
-from ssm.export.conversion import from_run
 from ssm.export.serialization import to_bytes
 from ssm.runs.program import run_program
 from ssm.runs.reader import FinishedRun, find_finished
@@ -58,6 +57,8 @@ def main(options: Options) -> None:
 
 
 def _row(run: FinishedRun, seeds: list[int]) -> list[str]:
+    from ssm.export.conversion import from_run  # draws frozen weights again, for which JAX takes seconds to import
+
     artifacts = [from_run(run, seed) for seed in seeds]
     forms = [total(map(sizes, artifact.to_numpy().values())) for artifact in artifacts]
     dense, csr, two_bit, bound = (float(np.mean(column)) for column in zip(*forms, strict=True))

@@ -1,4 +1,4 @@
-"""Milliseconds per training step of the signed Supermask in eager PyTorch on a CPU: the peer to compare with.
+"""Milliseconds per training step of the signed Supermask in PyTorch on a CPU: the peer to compare with.
 
 It imports neither jax nor ssm and is run by the Python of an environment of its own:
 
@@ -107,8 +107,8 @@ def sgdw(parameters, velocities, gradients, learning_rate: float, weight_decay: 
     torch._foreach_add_(parameters, gradients, alpha=-learning_rate)
 
 
-def steps(model: str, method: str, batch: int) -> Iterator[float]:
-    """Train without end; yield the loss after every step."""
+def steps(model: str, method: str, batch: int, *, compiled: bool = False) -> Iterator[float]:
+    """Train without end; yield the loss after every step.  `compiled`: loss and gradient by torch.compile."""
     generator = torch.Generator().manual_seed(0)
 
     def uniform(shape, bound):
@@ -131,18 +131,24 @@ def steps(model: str, method: str, batch: int) -> Iterator[float]:
         images = images.contiguous(memory_format=torch.channels_last)
     labels = torch.randint(10, (batch,), generator=generator)
     masked = make_masked()
-    while True:
+
+    def loss_of(parameters):
         kernels = list(map(masked, parameters, weights)) if weights else parameters
-        loss = torch.nn.functional.cross_entropy(forward(images, kernels), labels)
+        return torch.nn.functional.cross_entropy(forward(images, kernels), labels)
+
+    if compiled:
+        loss_of = torch.compile(loss_of)
+    while True:
+        loss = loss_of(parameters)
         gradients = torch.autograd.grad(loss, parameters)  # fresh ones: nothing to set to zero
         with torch.no_grad():
             sgdw(parameters, velocities, gradients, *METHODS[method])
         yield loss.item()
 
 
-def measure(model: str, method: str, batch: int, count: int) -> dict[str, Any]:
+def measure(model: str, method: str, batch: int, count: int, *, compiled: bool = False) -> dict[str, Any]:
     """Return the figures of one model."""
-    train = steps(model, method, batch)
+    train = steps(model, method, batch, compiled=compiled)
     walls, processors, loss = [], [], math.nan
     for number in range(WARM_UP + count):
         wall, processor = time.perf_counter(), time.process_time()
@@ -181,6 +187,7 @@ def read_options(parser: argparse.ArgumentParser) -> argparse.Namespace:
     parser.add_argument(
         "--method", choices=tuple(METHODS), default="signed", help="signed Supermask or trained weights"
     )
+    parser.add_argument("--compile", action="store_true", help="with torch.compile, which needs a C++ compiler")
     parser.add_argument("--out", type=Path, help="file for the figures, as JSON")
     options = parser.parse_args()
     options.models = options.models.split(",")
@@ -200,12 +207,15 @@ def main() -> None:
         parser.exit(2, f"{parser.prog}: PyTorch is missing; install it with: {install}\n")
     prepare(options.threads)
     settings = {"method": options.method, "batch": options.batch, "steps": options.steps, "threads": options.threads}
+    way = "compiled" if options.compile else "eager"
     print(
-        f"PyTorch {torch.__version__} eager, float32, " + ", ".join(f"{k} {v}" for k, v in settings.items()), flush=True
+        f"PyTorch {torch.__version__} {way}, float32, " + ", ".join(f"{k} {v}" for k, v in settings.items()), flush=True
     )
-    figures: dict[str, Any] = {"torch": torch.__version__, **settings, "models": {}}
+    figures: dict[str, Any] = {"torch": torch.__version__, "way": way, **settings, "models": {}}
     for model in options.models:
-        row = figures["models"][model] = measure(model, options.method, options.batch, options.steps)
+        row = figures["models"][model] = measure(
+            model, options.method, options.batch, options.steps, compiled=options.compile
+        )
         print(
             f"{model:6s} {row['median_ms']:9.2f} ms per step ({row['median_processor_ms']:.2f} on the processor), "
             f"{row['gflop']:.2f} GFLOP, {row['gflop_per_s']:.1f} GFLOP/s",

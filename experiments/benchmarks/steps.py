@@ -96,12 +96,12 @@ def operations(model: str) -> float:
     return 3 * BATCH * forward_operations(net, jnp.zeros((1, 32, 32, 3)))
 
 
-def peer(python: Path, model: str, rounds: int, threads: int) -> dict[str, Any]:
+def peer(python: Path, model: str, rounds: int, threads: int, *more: str) -> dict[str, Any]:
     """Return what peer.py measures of a net in another environment, that of PyTorch."""
     script = Path(__file__).with_name("peer.py")
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "peer.json"
-        options = [f"--models={model}", f"--steps={rounds * STEPS // 2}", f"--threads={threads}", f"--out={out}"]
+        options = [f"--models={model}", f"--steps={rounds * STEPS // 2}", f"--threads={threads}", f"--out={out}", *more]
         subprocess.run([python, script, *options], check=True, stdout=sys.stderr)
         return json.loads(out.read_text())
 
@@ -120,9 +120,10 @@ def time_nets(models: list[str], rounds: int, only: str, torch: Path | None) -> 
         for name, found in figures[model].items():
             say(model, name, found, counted)
         if torch is not None and model in CHANNELS:
-            row = peer(torch, model, rounds, cores())["models"][model]
-            figures[model]["PyTorch eager, channels last"] = row
-            say(model, "PyTorch eager, channels last", {"median": row["median_ms"] / 1e3}, counted)
+            for name, more in (("PyTorch eager, channels last", ()), ("PyTorch torch.compile", ("--compile",))):
+                row = peer(torch, model, rounds, cores(), *more)["models"][model]
+                figures[model][name] = row
+                say(model, name, {"median": row["median_ms"] / 1e3}, counted)
     return figures
 
 

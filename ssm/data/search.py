@@ -57,6 +57,11 @@ def load(name: str, *, data_dir: str | os.PathLike[str] | None = None, preferred
 
 def cache_dir() -> pathlib.Path:
     """Where downloads are kept: SSM_CACHE_DIR, else `signed-supermask` in the user's (or a temporary) cache folder."""
+    return own_cache_dir() or pathlib.Path(tempfile.gettempdir()) / f"signed-supermask-{os.getuid()}"
+
+
+def own_cache_dir() -> pathlib.Path | None:
+    """SSM_CACHE_DIR, else `signed-supermask` in the user's cache folder; None for a user without a home folder."""
     if place := os.environ.get("SSM_CACHE_DIR"):
         return pathlib.Path(os.path.expanduser(place))
     import pooch
@@ -65,7 +70,7 @@ def cache_dir() -> pathlib.Path:
         place = pathlib.Path(pooch.os_cache("signed-supermask"))
         if place.is_absolute():  # earlier platformdirs take a folder named "~" here for it
             return place
-    return pathlib.Path(tempfile.gettempdir()) / f"signed-supermask-{os.getuid()}"
+    return None
 
 
 def _auto(preferred: str, place: pathlib.Path | None, *, given: bool) -> Dataset:

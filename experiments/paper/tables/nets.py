@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from paper.tables import cells
 from paper.tables.printed import Record
 from paper.tables.table import Column, Table, plain
+from ssm.initializers.scales import SCALES, fans
 from ssm.models.graph import Architecture, graph, kernel_shapes
 from ssm.recipes.presets import DATA_CLASSES, MODEL_DATA, recipe
 
@@ -38,18 +39,16 @@ def hidden_at_first(model: str) -> float | None:
     For a threshold tau and scores from U(-b, b) that is min(1, tau / b) of a layer; for a wanted density, the rest.
     None for other scores and thresholds.
     """
-    from ssm import initializers
-
     values = recipe(model, "signed", "paper", MODEL_DATA[model][0])
     rule, _, number = values["threshold"].partition(":")
     if rule == "quantile":
         return 1 - float(number)
     if rule != "absolute" or values["score_distribution"] != "uniform":
         return None
-    scale = initializers.SCALES[values["score_scale"]]()
+    scale = SCALES[values["score_scale"]]()
     hidden = total = 0.0
     for shape in layer_shapes(model).values():
-        bound = math.sqrt(3) * scale(*initializers.fans(shape))
+        bound = math.sqrt(3) * scale(*fans(shape))
         hidden += math.prod(shape) * min(1.0, float(number) / bound)
         total += math.prod(shape)
     return hidden / total
