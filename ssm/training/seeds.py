@@ -29,6 +29,7 @@ def loop_over(function: Callable[[Any], Any], stacked: Any, count: Int[Array, ""
     compile its body otherwise, and a seed alone would be rounded otherwise than in a group.  For the same reason no
     axis has length 1 in the loop: a single turn has a neighbour, which is never computed.
     """
+    function = jax.jit(function, inline=True)  # traced once, not for the shapes and for the loop
     length, stacked = _length(stacked), _with_neighbour(stacked)
     made = _zeros(lambda: function(_at(stacked, 0)), max(length, 2))
 
@@ -47,6 +48,7 @@ def over_active(
 
     The loop is as that of `loop_over`; a seed that is not active costs nothing, and its information is 0.
     """
+    function = jax.jit(function, inline=True)
     length, states, given = _length(states), _with_neighbour(states), _with_neighbour(given)
     active = given.active & (jnp.arange(_length(states)) < length)
     turns = jnp.argsort(~active)
