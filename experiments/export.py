@@ -13,15 +13,15 @@ from ssm.files import save
 from ssm.runs.program import run_program
 from ssm.runs.reader import read_finished
 
-SUFFIXES = (".ssm", ".safetensors", ".onnx")
+SUFFIXES = (".ssm", ".safetensors", ".onnx", ".c")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """Write one seed of a finished run as a file that holds all that inference needs, and print its size.
 
-    The suffix of --out chooses the form: .ssm (ternary and entropy-coded; `ssm.load`, experiments/predict.py) or
-    .safetensors and .onnx (dense, for other programs)."""
+    The suffix of --out chooses the form: .ssm (ternary and entropy-coded; `ssm.load`, experiments/predict.py),
+    .safetensors and .onnx (dense, for other programs), or .c (one C99 file that adds and subtracts)."""
 
     run: tyro.conf.Positional[Path]
     """The run's folder, or an artefact (.ssm) to turn into another form."""
@@ -48,14 +48,25 @@ def main(options: Options) -> None:
     if suffix == ".ssm":
         size = artifact.save(options.out)
     else:
-        from ssm.export.interop import to_onnx, to_safetensors
-
-        data = to_onnx(artifact, compacted=options.compact) if suffix == ".onnx" else to_safetensors(artifact)
+        data = _converted(artifact, options)
         save(options.out, data)
         size = len(data)
     print("\n".join(_summary(artifact, options.out, size)))
     if options.compact:
         print("\n".join(_removed(artifact)))
+
+
+def _converted(artifact: Artifact, options: Options) -> bytes:
+    from ssm.export.c_source import to_c
+    from ssm.export.interop import to_onnx, to_safetensors
+
+    match options.out.suffix:
+        case ".c":
+            return to_c(artifact, name=options.out.stem).encode("ascii")
+        case ".onnx":
+            return to_onnx(artifact, compacted=options.compact)
+        case _:
+            return to_safetensors(artifact)
 
 
 def _artifact(options: Options) -> Artifact:

@@ -2,10 +2,13 @@
 
     python experiments/benchmarks/inference.py --net=net.ssm
 
-All take standardised float32 images and return the same logits, which is checked first.  Ways take turns.
+All return the same logits, which is checked first, of standardised float32 images; those in C of raw ones, which they
+standardise themselves.  Ways take turns.
 """
 
 import os
+import shutil
+import tempfile
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,12 +17,13 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB
 # The FCN's first layer, whole and compacted, and Conv2's, compacted.
 LAYERS = ((784, 300), (469, 92), (4422, 82))
 DENSITIES = (0.01, 0.02, 0.05, 0.1, 0.2)
+IN_C = "called in C"  # rather than by ctypes
 XLA = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Time NumPy, SciPy, ssm.export.runtime, JAX and onnxruntime, batch 1 and batch 1,000, on one core."""
+    """Time NumPy, SciPy, ssm.export.runtime, C, JAX and onnxruntime, batch 1 and batch 1,000, on one core."""
 
     net: Path = Path("net.ssm")
     """The artefact, as experiments/export.py writes it."""
@@ -50,6 +54,7 @@ def main(options: Options) -> None:
 
     from ssm.errors import UserError
     from ssm.export import load
+    from ssm.export.runtime import standardize
     from ssm.training.devices import environment
 
     if options.rounds < 1 or not options.batches or min(options.batches) < 1:
@@ -59,25 +64,33 @@ def main(options: Options) -> None:
         return
     artifact = load(options.net)
     inputs = artifact.runtime().inputs
-    ways = ways_of(artifact)
+    with tempfile.TemporaryDirectory() as folder:
+        natives = natives_of(artifact, Path(folder))
+    ways = ways_of(artifact) | natives
     where = environment()
     weights = f"{artifact.remaining:,} of {artifact.weights:,} weights"
     print(f"{where['processor']}, one thread; {options.net.name}: {weights}")
+    for name, native in natives.items():
+        print(f"Object file of {name}: {native.object_bytes:,} bytes")
     print("Microseconds a call, median of the rounds (fastest); over NumPy, dense: how many times as fast\n")
     print("| way | " + " | ".join(f"batch {batch} | over NumPy" for batch in options.batches) + " |")
     print("|---|" + "---|---|" * len(options.batches))
     rng = np.random.default_rng(0)
     tables = []
     for batch in options.batches:
-        images = rng.normal(size=(batch, *inputs)).astype(np.float32)
-        wanted = ways["NumPy, dense"](images)
+        raw = rng.integers(0, 256, (batch, *inputs), np.uint8)
+        standardised = standardize(raw)
+        wanted = ways["NumPy, dense"](standardised)
         ready = {}
         for name, way in ways.items():
+            images = raw if name in natives else standardised
             np.testing.assert_allclose(way(images), wanted, atol=1e-4 * np.abs(wanted).max())
             count = _calls(way, images)
             ready[name] = (partial(_repeat, way, images, count), count)
+            if name in natives:
+                ready[f"{name}, {IN_C}"] = (partial(_repeat_in_c, way, images, count), count)
         tables.append(by_turns(ready, options.rounds))
-    for name in ways:
+    for name in tables[0]:
         cells = []
         for table in tables:
             cells.append(f"{1e6 * table[name]['median']:,.1f} ({1e6 * table[name]['minimum']:,.1f})")
@@ -117,6 +130,10 @@ def _repeat(way, images, count: int, number: int) -> None:
         way(images)
 
 
+def _repeat_in_c(way, images, count: int, number: int) -> None:
+    way(images, count)
+
+
 def _calls(way, images) -> int:
     """Return how many calls take about a fifth of a second."""
     import time
@@ -124,6 +141,20 @@ def _calls(way, images) -> int:
     start = time.perf_counter()
     way(images)
     return max(1, int(0.2 / max(time.perf_counter() - start, 1e-6)))
+
+
+def natives_of(artifact, folder: Path) -> dict:
+    """Return the net in C by how gcc compiled it, in this folder; none without gcc."""
+    from native import Native
+
+    if shutil.which("gcc") is None:
+        return {}
+    found = {}
+    for options in ("-Os", "-O3", "-O3 -march=native"):
+        own = folder / options.replace(" ", "")
+        own.mkdir()
+        found[f"C, {options}"] = Native(artifact, own, tuple(options.split()))
+    return found
 
 
 def ways_of(artifact) -> dict:

@@ -63,6 +63,15 @@ def test_sizes_and_other_forms(run, net, tmp_path):
         assert (tmp_path / f"net.{suffix}").stat().st_size > 1_000_000
 
 
+def test_a_net_is_exported_as_c(net, tmp_path):
+    done = program("export.py", net, "--out", tmp_path / "my-digits.c")
+    assert done.returncode == 0, done.stderr
+    source = (tmp_path / "my-digits.c").read_text(encoding="ascii")
+    assert f"{len(source):,}" in done.stdout
+    assert "void my_digits_logits(const uint8_t image[784], float logits[4]" in source
+    assert "of 265,600 weights, test accuracy" in source.splitlines()[0]
+
+
 def test_what_is_wrong_is_said_with_status_2(run, net, tmp_path):
     picture = tmp_path / "large.png"
     Image.fromarray(np.zeros((30, 28), np.uint8)).save(picture)
@@ -71,6 +80,7 @@ def test_what_is_wrong_is_said_with_status_2(run, net, tmp_path):
     for arguments, said in [
         (("export.py", run, "--out", tmp_path / "net.txt"), "must end in"),
         (("export.py", run, "--compact"), "no effect on .ssm"),
+        (("export.py", net, "--compact", "--out", tmp_path / "net.c"), "no effect on .c"),
         (("export.py", run, "--seed", 9), "no finished seed 9"),
         (("export.py", tmp_path), "no summary.json"),
         (("predict.py", net), "no image was named"),
