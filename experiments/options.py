@@ -199,7 +199,7 @@ def prepare(options: Options) -> None:
     # JAX takes seconds to import: --help and bad options need not wait for it.
     from ssm.runs import processes
     from ssm.runs.saving import Saving
-    from ssm.training import cache, devices
+    from ssm.training import devices
 
     if options.group is not None and options.group < 1:
         raise UserError(f"--group must be at least 1; got {options.group}.")
@@ -212,6 +212,13 @@ def prepare(options: Options) -> None:
     elif given := next((name for name, value in named.items() if value is not None), None):
         raise UserError(f"--{given} goes with --distributed.")
     devices.use_host_devices()
+    keep_compiled()
+
+
+def keep_compiled() -> None:
+    """Keep compiled programs for the next start, and say where, the first time."""
+    from ssm.training import cache
+
     if folder := cache.keep_compiled():
         print(f"compiled programs are kept in {folder} (JAX_ENABLE_COMPILATION_CACHE=0: they are not)", flush=True)
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, get_args
 
 import tyro
 
+from options import keep_compiled
 from ssm.errors import UserError
 from ssm.runs.names import run_folder
 from ssm.runs.program import run_program
@@ -51,14 +52,13 @@ def main(options: Options) -> None:
     # JAX takes seconds to import: what is wrong with the run is said before.
     from ssm import data
     from ssm.runs.initial import config_of
-    from ssm.training import cache, devices
+    from ssm.training import devices
 
     config = config_of(run)
     if then.get("deterministic"):
         devices.deterministic()
     devices.use_host_devices()
-    if folder := cache.keep_compiled():
-        print(f"compiled programs are kept in {folder} (JAX_ENABLE_COMPILATION_CACHE=0: they are not)", flush=True)
+    keep_compiled()
     dataset = data.load(config.dataset, data_dir=options.data_dir)
     check_same_data(run, then, dataset.fingerprint(), dataset.source)
     print(f"data: {dataset.source}", flush=True)

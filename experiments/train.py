@@ -43,7 +43,7 @@ def say_needs(config, dataset, seeds: int, options: Options) -> None:
     job = job_of(options, config, dataset)
     group, devices = fitting_plan(job, seeds, run_options(options))
     loop = options.seed_loop or seed_loop(job.task)
-    if loop == "map" and apart(job.task, devices, jax.local_device_count()):
+    if apart(job.task, devices, loop, jax.local_device_count()):
         devices *= 2  # one for each half of a seed's batches
     at_once = f"{counted(group, 'seed')} at once on {counted(devices, 'device')}"
     kind = "under the mask" if job.task.net(job.task.numbers).learner.has_masks else "trained"

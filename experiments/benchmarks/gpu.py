@@ -204,7 +204,7 @@ def epoch(options: Options, name: str) -> dict[str, Any]:
     seeds = 2 if options.tiny else SEEDS.get(model, SEEDS[loop])
     ready = trainer(config, images, devices=jax.devices()[:1], loop=loop, form="xla")
     start, parts = time.perf_counter(), {"train": ready.train, "test": ready.test, "order": ready.order}
-    compiled = lowered_epoch(ready.task, ready.program, seeds, devices=jax.devices()[:1], **parts).compile()
+    compiled = lowered_epoch(ready.task, ready.program, seeds, **parts).compile()
     compiling = time.perf_counter() - start  # and kept in the cache, for what follows
     found = by_turns({name: (epochs_of(ready, config, seeds), seeds)}, 2)[name]
     job, batch = recipe_job(config, images, "xla"), config.batch_size

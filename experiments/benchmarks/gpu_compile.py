@@ -81,7 +81,7 @@ def counted(way: str, seeds: int, device: Any) -> Counted:
     loop: Any = more[0] or seed_loop(task)
     program = make_program(task, loop=loop, devices=[device])
     data = {"train": images(samples, shape), "test": images(TESTED, shape)}
-    lowered = lowered_epoch(task, program, seeds, devices=[device], **data)
+    lowered = lowered_epoch(task, program, seeds, **data)
     start = time.perf_counter()
     compiled = lowered.compile()
     seconds = time.perf_counter() - start

@@ -212,8 +212,8 @@ def make_task(
         transposed=may_be_transposed(net.learner),
         halves=config.model in PAIRS,  # in the FCN's, products are too small for it: 15 % of an epoch (docs/speed.md)
         hidden=hidden_layers(config, net, lambda sizes: resized(sizes=sizes)) if live else None,
-        # XLA's own convolutions: the faster forms would take longer to compile than the outputs are worth.
         accelerator_loop=accelerator_loop(config.model),
+        # XLA's own convolutions: the faster forms would take longer to compile than the outputs are worth.
         examined=network(config, classes, precision=config.precision, form="xla") if exported(config) else None,
     )
 

@@ -27,7 +27,7 @@ def compiled_memory(job: Job, *, devices: int, loop: SeedLoop) -> Memory:
 
     def memory(group: int) -> float:
         padded = group + -group % devices
-        lowered = lowered_epoch(job.task, program, padded, devices=places, train=train, test=test, order=order)
+        lowered = lowered_epoch(job.task, program, padded, train=train, test=test, order=order)
         try:
             return device_bytes(lowered.compile())
         except RuntimeError as error:

@@ -19,8 +19,8 @@ from ssm.recipes.config import Config
 from ssm.recipes.presets import OWN, kind
 from ssm.runs.estimate import Memory, count_masked, memory_needed
 from ssm.runs.names import member_key, run_folder
-from ssm.training.batches import count_samples, steps_per_epoch
-from ssm.training.epoch import Begin, EpochInputs, make_program
+from ssm.training.ahead import epoch_arguments
+from ssm.training.epoch import Begin, make_program
 from ssm.training.loop import Member
 from ssm.training.settings import pinned
 from ssm.training.task import Task
@@ -112,9 +112,6 @@ def program_hash(task: Task, data: Any) -> str:
     """
     program = make_program(task, loop="map", devices=jax.local_devices()[:1])
     begin = Begin(np.zeros(1, np.uint32), {name: np.ones(1, np.float32) for name in task.numbers})
-    state = jax.eval_shape(program.start, begin)
-    steps = steps_per_epoch(count_samples(data), task.batch_size) * task.passes
-    given = EpochInputs(begin.seed, np.zeros((1, steps), np.float32), np.zeros((1, steps), np.float32), np.ones(1, bool))
     text = str(jax.make_jaxpr(program.start)(begin))
-    text += str(jax.make_jaxpr(program.epoch)(state, given, np.uint32(0), None, data, data))
+    text += str(jax.make_jaxpr(program.epoch)(*epoch_arguments(task, program, 1, train=data, test=data)))
     return hashlib.sha256(re.sub(r"0x[0-9a-f]+", "", text).encode()).hexdigest()[:16]

@@ -107,12 +107,12 @@ def fitting_plan(job: Job, seeds: int, options: RunOptions, *, together: bool = 
     return planned, min(planned, devices)
 
 
-def apart(task: Task, group: int, available: int) -> bool:
+def apart(task: Task, group: int, loop: SeedLoop, available: int) -> bool:
     """Return whether each seed of a group gets two devices, one for each half of its batches.
 
-    So it is where they would be idle: on a CPU, for nets that are computed in halves.
+    So it is where they would be idle: on a CPU, for nets that are computed in halves, seeds one after another.
     """
-    return task.halves and jax.default_backend() == "cpu" and 2 * group <= available
+    return task.halves and loop == "map" and jax.default_backend() == "cpu" and 2 * group <= available
 
 
 def run_job(job: Job, seeds: Sequence[int], *, out: Path, options: RunOptions | None = None) -> Run:
@@ -235,7 +235,7 @@ def ready(job: Job, *, devices: int, loop: SeedLoop) -> Trainer:
     """Return a job's trainer on the first so many of this process's devices, or twice as many (`apart`)."""
     train, test, order = job.make_data()
     every = jax.local_devices()
-    two = loop == "map" and apart(job.task, devices, len(every))
+    two = apart(job.task, devices, loop, len(every))
     own = every[: 2 * devices if two else devices]
     return make_trainer(job.task, train, test, order=order, devices=own, loop=loop, apart=two, resumable=True)
 

@@ -4,34 +4,38 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import NamedSharding
 
 from ssm.training.batches import count_samples, steps_per_epoch
-from ssm.training.epoch import Begin, Devices, EpochInputs, Program
+from ssm.training.epoch import Begin, EpochInputs, Program
 from ssm.training.settings import pinned
 from ssm.training.task import Task
 
 
 @pinned()
-def lowered_epoch(
-    task: Task, program: Program, group: int, *, devices: Devices, train: Any, test: Any, order: Any = None
-) -> jax.stages.Lowered:
-    """Return a task's epoch for `group` seeds on the program's devices, to be compiled; nothing is computed or placed.
+def epoch_arguments(
+    task: Task, program: Program, group: int, *, train: Any, test: Any, order: Any = None
+) -> tuple[Any, ...]:
+    """Return the shapes of what a task's epoch takes for `group` seeds, a multiple of the program's devices.
 
-    train, test, order: arrays or their shapes.  The group must be a multiple of the number of devices.
+    train, test, order: arrays or their shapes.  Nothing is computed or placed.
     """
-    mesh = Mesh(list(devices), ("seeds",))
-    spread, shared = NamedSharding(mesh, PartitionSpec("seeds")), NamedSharding(mesh, PartitionSpec())
-
-    def shapes(tree: Any, sharding: NamedSharding) -> Any:
-        return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding), tree)
-
+    spread, shared = program.shardings
     steps = steps_per_epoch(count_samples(train), task.batch_size) * task.passes
     begin = Begin(np.zeros(group, np.uint32), {name: np.ones(group, np.float32) for name in task.numbers})
     rates = np.zeros((group, steps), np.float32)
     given = EpochInputs(begin.seed, rates, rates, np.ones(group, bool))
-    state = shapes(jax.eval_shape(program.start, begin), spread)
-    return program.lower(state, shapes(given, spread), *shapes((np.uint32(0), order, train, test), shared))
+    state = jax.eval_shape(program.start, begin)
+    return *_shapes((state, given), spread), *_shapes((np.uint32(0), order, train, test), shared)
+
+
+def _shapes(tree: Any, sharding: NamedSharding) -> Any:
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding), tree)
+
+
+def lowered_epoch(task: Task, program: Program, group: int, **data: Any) -> jax.stages.Lowered:
+    """Return a task's epoch for `group` seeds, to be compiled; arguments as `epoch_arguments` takes them."""
+    return program.lower((), *epoch_arguments(task, program, group, **data))
 
 
 def device_bytes(compiled: jax.stages.Compiled) -> float:

@@ -73,8 +73,8 @@ class Program(NamedTuple):
     reorder: (State, orders) -> State with its hidden units in another order.  masks: State -> int8 masks by layer.
     variables: State -> the Supermask's variables.
     outputs: (State, test) -> the examined net's outputs of the first test samples, None without one.
-    `place` puts an array with a seed axis, and `share` one without, on the devices.
-    lower: the arguments of `epoch`, or their shapes -> that program, to be compiled ahead of time.
+    `place` puts an array with a seed axis, and `share` one without, on the devices: by the `shardings` of both.
+    lower: (sizes, the arguments of `epoch` or their shapes) -> that program, to be compiled ahead of time.
     """
 
     start: Callable[..., State]
@@ -86,6 +86,7 @@ class Program(NamedTuple):
     outputs: Callable[..., Any]
     place: Callable[[Any], Any]
     share: Callable[[Any], Any]
+    shardings: tuple[NamedSharding, NamedSharding]
     lower: Callable[..., jax.stages.Lowered]
 
 
@@ -137,6 +138,7 @@ def make_program(task: Task, *, loop: SeedLoop, devices: Devices, apart: bool = 
 
         return call
 
+    @cache
     def jitted_epoch(sizes: Sizes):
         def device_epoch(state, given, *more):
             one = alone(lambda own: _epoch_of_first(task, sizes, *own, *more))
@@ -151,6 +153,8 @@ def make_program(task: Task, *, loop: SeedLoop, devices: Devices, apart: bool = 
     def epoch_of(sizes: Sizes):
         return spread_out(jitted_epoch(sizes))
 
+    shardings = NamedSharding(mesh, spread), NamedSharding(mesh, shared)
+    place, share = (pinned()(partial(jax.device_put, device=sharding)) for sharding in shardings)
     return Program(
         start=over_seeds(partial(_start, task), (spread,)),
         epoch=epoch_of(()),
@@ -159,9 +163,10 @@ def make_program(task: Task, *, loop: SeedLoop, devices: Devices, apart: bool = 
         masks=over_seeds(partial(_final_masks, task), (spread,)),
         variables=over_seeds(partial(_variables, task), (spread,)),
         outputs=over_seeds(partial(_outputs, task), (spread, shared)),
-        place=pinned()(partial(jax.device_put, device=NamedSharding(mesh, spread))),
-        share=pinned()(partial(jax.device_put, device=NamedSharding(mesh, shared))),
-        lower=pinned()(lambda *args: jitted_epoch(()).lower(*args)),
+        place=place,
+        share=share,
+        shardings=shardings,
+        lower=pinned()(lambda sizes, *args: jitted_epoch(sizes).lower(*args)),
     )
 
 

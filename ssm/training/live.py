@@ -125,7 +125,7 @@ class LiveUnits:
 
     def _without_dead(self, now: Kept, live: Mapping[str, Bool[np.ndarray, " trained"]], samples: int) -> Kept:
         assert self.task.hidden is not None
-        flags = now.flags
+        flags = whole = now.flags
         for layer, order in now.order.items():
             size = now.sizes[layer]
             alive, dead = order[:size][live[layer][:size]], order[:size][~live[layer][:size]]
@@ -135,7 +135,7 @@ class LiveUnits:
             saved = 2 * PASSES * (self._weights(flags) - self._weights(fewer)) * samples
             if smaller < size and saved >= self.task.hidden.worth:
                 flags = fewer
-        return now if all((flags[layer] == one).all() for layer, one in now.flags.items()) else kept(flags)
+        return now if flags is whole else kept(flags)
 
     def moves(self, after: "LiveUnits") -> dict[str, Int[np.ndarray, "seeds units"]]:
         """Return the places in the seeds' arrays from which their units come when another order follows, by layer."""

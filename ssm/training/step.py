@@ -95,12 +95,13 @@ def oriented(task: Task, layers: Any) -> Any:
     return jax.tree.map(lambda leaf: leaf.T if jnp.ndim(leaf) == 2 else leaf, layers) if task.transposed else layers
 
 
+def is_params(node: Any) -> bool:
+    """Return whether a part of an optimiser's state has the structure of what is trained."""
+    return isinstance(node, Params)
+
+
 def _updated(update, key: Array, number: Array, gradients: Params, state: State) -> tuple[Params, State]:
     """Apply a learner's update to its own part of everything."""
-
-    def is_params(node: Any) -> bool:
-        return isinstance(node, Params)
-
     own = jax.tree.map(lambda node: node.layers if is_params(node) else node, state.optimizer, is_leaf=is_params)
     after = update(key, number, Step(gradients.layers, state.params.layers, state.learner, own))
     optimizer = jax.tree.map(

@@ -16,7 +16,7 @@ from jaxtyping import Bool
 
 from ssm.learners import Layers
 from ssm.supermask import Supermask
-from ssm.training.step import Params, State
+from ssm.training.step import State, is_params
 from ssm.training.task import Hidden
 
 Sizes: TypeAlias = tuple[tuple[str, int], ...]
@@ -90,9 +90,6 @@ def _of_layers(function: Callable[..., Array], state: State, *others: State) -> 
             path: jax.tree.map(partial(function, path), value, *(one[path] for one in more))
             for path, value in own.items()
         }
-
-    def is_params(node: Any) -> bool:
-        return isinstance(node, Params)
 
     def optimizer(node: Any, *more: Any) -> Any:
         return node._replace(layers=layers(node.layers, *(one.layers for one in more))) if is_params(node) else node
