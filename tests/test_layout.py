@@ -101,6 +101,7 @@ def test_cached_values_are_known():
         "ssm.export.flax_module:_initialise",
         "ssm.export.flax_module:call",  # its decorator's arguments
         "ssm.training.epoch:epoch_of",  # a program's compiled epochs, by sizes
+        "ssm.training.epoch:jitted_epoch",
         "ssm.runs.job:call",  # make_task, make_data
         "ssm.runs.job:task",
     }

@@ -1,5 +1,7 @@
-"""The epoch's program compiled before there is anything to train: for its memory, or for devices that are not there."""
+"""An epoch's program compiled before it is needed: for its memory, for devices that are not there, or meanwhile."""
 
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import jax
@@ -10,6 +12,7 @@ from ssm.training.batches import count_samples, steps_per_epoch
 from ssm.training.epoch import Begin, EpochInputs, Program
 from ssm.training.settings import pinned
 from ssm.training.task import Task
+from ssm.training.units import Sizes
 
 
 @pinned()
@@ -43,3 +46,25 @@ def device_bytes(compiled: jax.stages.Compiled) -> float:
     found: Any = compiled.memory_analysis()
     made = found.output_size_in_bytes - found.alias_size_in_bytes  # what is donated is counted with the arguments
     return float(found.argument_size_in_bytes + made + found.temp_size_in_bytes)
+
+
+class Meanwhile:
+    """Compiles epochs of other sizes in a thread, one after another, while training goes on.
+
+    compile: compiles the epoch of some sizes so that `Program.epoch_of` finds it, as JAX does what `lower` compiled.
+    """
+
+    def __init__(self, compile: Callable[[Sizes], Any]) -> None:
+        self._compile = compile
+        self._pool = ThreadPoolExecutor(1)
+        self._begun: dict[Sizes, Future[Any]] = {}
+
+    def begin(self, sizes: Sizes) -> None:
+        """Begin to compile the epoch of these sizes, unless that has been done."""
+        if sizes not in self._begun:
+            self._begun[sizes] = self._pool.submit(self._compile, sizes)
+
+    def finish(self, sizes: Sizes) -> None:
+        """Wait until the epoch of these sizes is compiled, if that was begun; raises what went wrong."""
+        if sizes in self._begun:
+            self._begun[sizes].result()

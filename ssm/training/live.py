@@ -16,7 +16,7 @@ from ssm.training.task import Task
 from ssm.training.units import Sizes, unit_axes
 
 STEP = 16  # units: what a processor adds at once
-RATIO = 0.8  # of two sizes that follow each other: each is one more program to compile
+RATIO = 0.86  # of two sizes that follow each other: each is one more program to compile
 PASSES = 3  # of a product in a training step: forward, and two gradients
 
 
@@ -122,6 +122,25 @@ class LiveUnits:
         for place, own in live.items():
             seeds[place] = self._without_dead(seeds[place], own, samples)
         return self if all(map(operator.is_, seeds, self.seeds)) else replace(self, seeds=tuple(seeds))
+
+    def soon(self, live: Mapping[int, Mapping[str, Bool[np.ndarray, " trained"]]], samples: int) -> "LiveUnits":
+        """Return what the seeds train after the next units have died, where half of those between two sizes have.
+
+        Arguments are as in `without_dead`.  It is a guess at what is to be compiled: no result depends on it.
+        """
+        if self.task.hidden is None:
+            return self
+
+        def then(now: Kept, own: Mapping[str, Bool[np.ndarray, " trained"]]) -> dict[str, Bool[np.ndarray, " trained"]]:
+            after = {}
+            for layer, alive in own.items():
+                size = now.sizes[layer]
+                smaller = max((one for one in ladder(len(now.order[layer])) if one < size), default=size)
+                near = 2 * int(alive[:size].sum()) <= size + smaller
+                after[layer] = alive & (np.cumsum(alive) <= smaller) if near else alive
+            return after
+
+        return self.without_dead({place: then(self.seeds[place], own) for place, own in live.items()}, samples)
 
     def _without_dead(self, now: Kept, live: Mapping[str, Bool[np.ndarray, " trained"]], samples: int) -> Kept:
         assert self.task.hidden is not None

@@ -5,6 +5,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import jax
@@ -15,6 +16,7 @@ from ssm.errors import UserError
 from ssm.paths import path_name
 from ssm.plateau import PlateauRule, PlateauState
 from ssm.training import metrics
+from ssm.training.ahead import Meanwhile, epoch_arguments
 from ssm.training.batches import count_samples, seed_key, steps_per_epoch
 from ssm.training.devices import seed_loop
 from ssm.training.epoch import Begin, Devices, EpochInputs, Info, Program, SeedLoop, initial_variables, make_program
@@ -24,6 +26,7 @@ from ssm.training.settings import pinned
 from ssm.training.snapshot import Failure, Snapshot, frozen_hashes, restored, stored_arrays
 from ssm.training.step import State
 from ssm.training.task import EXAMPLES, Task
+from ssm.training.units import Sizes
 from ssm.trees import flatten
 
 UNITS_EVERY = 4
@@ -172,6 +175,7 @@ def train_members(
     plateaus, failures, first = [plateau.start() for _ in seeds], dict[int, Failure](), 0
     history: list[list[Row]] = [[] for _ in seeds]
     units = live_units_of(task, state, len(seeds))
+    meanwhile = Meanwhile(partial(compile_epoch, trainer, len(padded)))
 
     def ordered(state: State, before: LiveUnits, after: LiveUnits) -> State:
         if before is after or not (before.some_left_out or after.some_left_out):
@@ -207,6 +211,7 @@ def train_members(
         more = program.share(np.uint32(epoch)), trainer.order, trainer.train, trainer.test
         found = []
         for sizes, places in units.parts(running, trainer.loop).items() if running else ():
+            meanwhile.finish(sizes)
             own = given._replace(active=np.isin(np.arange(len(padded)), places))  # the padding is not
             state, reported = program.epoch_of(sizes)(state, program.place(own), *more)
             found.append((places, reported))
@@ -244,12 +249,24 @@ def train_members(
         if epoch + 1 < task.epochs and following is None:
             if (epoch + 1) % every == 0:
                 left = (task.epochs - epoch - 1) * task.passes * count_samples(trainer.train)
-                whole, units = units, units.without_dead({index: live[index] for index in good}, left)
+                alive = {index: live[index] for index in good}
+                whole, units = units, units.without_dead(alive, left)
                 state = ordered(state, whole, units)
+                needed = units.parts(good, trainer.loop)
+                for sizes in whole.soon(alive, left).parts(good, trainer.loop):
+                    if sizes not in needed:
+                        meanwhile.begin(sizes)
             after_epoch(epoch + 1, snapshot)
             read = time.perf_counter()
     state = ordered(state, units, units.whole(len(seeds)))
     return _outcomes(trainer, state, seeds, history, failures, kernels, variables)
+
+
+@pinned()
+def compile_epoch(trainer: Trainer, group: int, sizes: Sizes) -> None:
+    """Compile the epoch of the first so many units of each hidden layer, for so many seeds with their padding."""
+    data = {"train": trainer.train, "test": trainer.test, "order": trainer.order}
+    trainer.program.lower(sizes, *epoch_arguments(trainer.task, trainer.program, group, **data)).compile()
 
 
 def with_padding(seeds: int, devices: int) -> list[int]:

@@ -147,7 +147,7 @@ def learner_with_update():
 
 
 def test_sizes():
-    assert ladder(300) == (240, 192, 144, 112, 80, 64, 48, 32, 16)
+    assert ladder(300) == (256, 208, 176, 144, 112, 96, 80, 64, 48, 32, 16)
     assert ladder(100) == (80, 64, 48, 32, 16)
     assert ladder(16) == ()
 
