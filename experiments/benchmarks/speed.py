@@ -1,9 +1,9 @@
 """Seconds per epoch and seed of the FCN on full MNIST, evaluation included; run it on an idle machine.
 
-    python experiments/benchmarks/speed.py --data-dir DIR --out speed.json
+    python experiments/benchmarks/speed.py --data-dir DIR --torch VENV/bin/python --out speed.json
 
-With --models, milliseconds per training step and seed of convolutional nets instead, on random images, without
-evaluation, and beside PyTorch's where the Python of an environment that has it is named (see peer.py):
+With --torch, the Python of an environment that has PyTorch, beside PyTorch's steps (see peer.py).  With --models,
+milliseconds per training step and seed of convolutional nets instead, on random images, without evaluation:
 
     python experiments/benchmarks/speed.py --models conv2,conv4,conv6 --torch VENV/bin/python --out steps.json
     python experiments/benchmarks/speed.py --models conv2 --memory-of=2
@@ -56,6 +56,7 @@ VARIANTS = (
     Way("signed float32, signs read in the step", folded=False),
     Way("signed float32, seeds vectorised (vmap)", loop="vmap"),
     Way("signed float32, one device", devices=1),
+    Way("signed float32, 1 seed", seeds=1),
     Way("signed float32, 2 seeds", seeds=2),
     Way("signed float32, 50 seeds", seeds=50),
 )
@@ -86,6 +87,15 @@ def time_all(dataset, options: Options) -> dict[str, dict[str, Any]]:
         figures[name] = {"seeds": ready[name][1], **found}
         line = "  ".join(f"{key} {found[key]:.3f}" for key in ("minimum", "median", "maximum"))
         print(f"{name:45s} {line}  s per epoch and seed ({ready[name][1]} seeds)", flush=True)
+    if options.torch is not None:
+        from steps import BATCH, peers
+
+        from ssm.training.batches import steps_per_epoch
+
+        count = steps_per_epoch(len(dataset.train_labels), BATCH)
+        for name, found in peers(options.torch, "fcn", count).items():
+            figures[name] = {"seeds": 1, "median": count * found["median"]}
+            print(f"{name:45s} {figures[name]['median']:.3f} s for {count} steps, one batch, no evaluation", flush=True)
     return figures
 
 

@@ -21,6 +21,7 @@ WAYS = (
     Way("signed float32"),
     Way("signed bfloat16", precision="bfloat16"),
     Way("dense float32", method="baseline"),
+    Way("signed float32, ten seeds", seeds=10),
     Way("signed float32, one seed, both devices", devices=2, seeds=1),
     Way("signed float32, one seed, one device", devices=1),
     Way("signed float32, seeds vectorised", devices=1, loop="vmap", seeds=2),
@@ -96,14 +97,18 @@ def operations(model: str) -> float:
     return 3 * BATCH * forward_operations(net, jnp.zeros((1, 32, 32, 3)))
 
 
-def peer(python: Path, model: str, rounds: int, threads: int, *more: str) -> dict[str, Any]:
-    """Return what peer.py measures of a net in another environment, that of PyTorch."""
-    script = Path(__file__).with_name("peer.py")
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "peer.json"
-        options = [f"--models={model}", f"--steps={rounds * STEPS // 2}", f"--threads={threads}", f"--out={out}", *more]
-        subprocess.run([python, script, *options], check=True, stdout=sys.stderr)
-        return json.loads(out.read_text())
+def peers(python: Path, model: str, steps: int) -> dict[str, dict[str, float]]:
+    """Return the median seconds of PyTorch's steps of a net, by name, by peer.py in another environment."""
+    from ssm.training.devices import cores
+
+    script, found = Path(__file__).with_name("peer.py"), {}
+    for name, more in (("PyTorch eager, channels last", ()), ("PyTorch torch.compile", ("--compile",))):
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder) / "peer.json"
+            options = [f"--models={model}", f"--steps={steps}", f"--threads={cores()}", f"--out={out}", *more]
+            subprocess.run([python, script, *options], check=True, stdout=sys.stderr)
+            found[name] = {"median": json.loads(out.read_text())["models"][model]["median_ms"] / 1e3}
+    return found
 
 
 def time_nets(models: list[str], rounds: int, only: str, torch: Path | None) -> dict[str, Any]:
@@ -111,19 +116,14 @@ def time_nets(models: list[str], rounds: int, only: str, torch: Path | None) -> 
 
     PyTorch's steps come right after those of the same net.
     """
-    from ssm.training.devices import cores
-
     figures: dict[str, Any] = {}
     for model in models:
         counted = operations(model)
         figures[model] = by_turns({way.name: prepare(model, way) for way in WAYS if only in way.name}, rounds)
+        if torch is not None and model in CHANNELS:
+            figures[model] |= peers(torch, model, rounds * STEPS // 2)
         for name, found in figures[model].items():
             say(model, name, found, counted)
-        if torch is not None and model in CHANNELS:
-            for name, more in (("PyTorch eager, channels last", ()), ("PyTorch torch.compile", ("--compile",))):
-                row = peer(torch, model, rounds, cores(), *more)["models"][model]
-                figures[model][name] = row
-                say(model, name, {"median": row["median_ms"] / 1e3}, counted)
     return figures
 
 

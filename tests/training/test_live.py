@@ -234,3 +234,15 @@ def test_a_program_for_each_size_is_compiled_once(digits):
     train(counted, members(SEEDS))
     train(counted, members([7, 3, 5]))
     assert len({id(function) for _, function in asked}) == len({sizes for sizes, _ in asked}) == 3
+
+
+def test_what_is_trained_soon_is_the_next_size_once_half_of_the_units_between_are_dead(digits):
+    now = units(digits, flags(), flags(*range(8)))  # of 40 and of 32 units; the next sizes are 32 and 16
+    for live, wanted in [(37, (40, 32)), (36, (32, 32)), (25, (32, 32)), (24, (32, 16))]:
+        both = {place: {"Dense_0": np.arange(40) < live, "Dense_1": np.ones(30, bool)} for place in range(2)}
+        soon = now.soon(both, samples=1)
+        assert tuple(one.sizes["Dense_0"] for one in soon.seeds) == wanted, live
+    assert now.soon({}, samples=1) is now
+    few = {0: {"Dense_0": np.arange(40) < 33, "Dense_1": np.ones(30, bool)}}
+    assert units(digits, flags(), worth=1e12).soon(few, samples=1).seeds[0].sizes["Dense_0"] == 40
+
