@@ -8,6 +8,7 @@ standardise themselves.  Ways take turns.
 
 import os
 import shutil
+import sys
 import tempfile
 from dataclasses import dataclass
 from functools import partial
@@ -144,16 +145,24 @@ def _calls(way, images) -> int:
 
 
 def natives_of(artifact, folder: Path) -> dict:
-    """Return the net in C by how gcc compiled it, in this folder; none without gcc."""
+    """Return the net in C by how gcc compiled it, in this folder; none without gcc or of a net that C lacks."""
     from native import Native
 
+    from ssm.errors import UserError
+    from ssm.export.c_source import to_c
+
+    try:
+        source = to_c(artifact)
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return {}
     if shutil.which("gcc") is None:
         return {}
     found = {}
     for options in ("-Os", "-O3", "-O3 -march=native"):
         own = folder / options.replace(" ", "")
         own.mkdir()
-        found[f"C, {options}"] = Native(artifact, own, tuple(options.split()))
+        found[f"C, {options}"] = Native(source, own, tuple(options.split()), classes=artifact.known().classes)
     return found
 
 

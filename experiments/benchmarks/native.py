@@ -8,8 +8,6 @@ import numpy as np
 from jaxtyping import Float32, UInt8
 
 from ssm.errors import UserError
-from ssm.export import Artifact
-from ssm.export.c_source import to_c
 
 DRIVER = """\
 #include "net.c"
@@ -31,12 +29,12 @@ long work_size(void)
 class Native:
     """A net's compiled function; a call takes a batch of raw images, as `Runtime.logits` does.
 
-    Raises:
-        UserError: if gcc cannot compile it.
+    source: of a net in C (`ssm.export.c_source`).  folder: for what gcc makes of it.
+    Raises UserError if gcc cannot compile it.
     """
 
-    def __init__(self, artifact: Artifact, folder: Path, options: tuple[str, ...]) -> None:
-        (folder / "net.c").write_text(to_c(artifact))
+    def __init__(self, source: str, folder: Path, options: tuple[str, ...], *, classes: int) -> None:
+        (folder / "net.c").write_text(source)
         (folder / "many.c").write_text(DRIVER)
         gcc(folder, *options, "-c", "net.c", "-o", "net.o")
         gcc(folder, *options, "-shared", "-fPIC", "many.c", "-o", "many.so", "-lm")
@@ -45,7 +43,7 @@ class Native:
         self._many = library.many
         self._many.restype = None
         self._work = np.empty(library.work_size(), np.float32)
-        self._classes = artifact.known().classes
+        self._classes = classes
 
     def __call__(self, images: UInt8[np.ndarray, "n h w c"], times: int = 1) -> Float32[np.ndarray, "n classes"]:
         """Return the logits; `times` as often, in a loop of C."""

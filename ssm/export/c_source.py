@@ -31,7 +31,8 @@ def to_c(artifact: Artifact, *, name: str = "net") -> str:
     NAME_MAIN the file is a program that classifies a PGM file, or a PPM file if the net takes three channels.
 
     Raises:
-        UserError: for a ResNet or the user's own net, and for one whose weights do not share a magnitude by layer.
+        UserError: for a ResNet or the user's own net, for one whose weights do not share a magnitude by layer, and for
+            one too large for a C compiler's int.
     """
     net = artifact.known()
     if net.model != "fcn" and net.model not in PAIRS:
@@ -43,6 +44,10 @@ def to_c(artifact: Artifact, *, name: str = "net") -> str:
         )
     name = _public_name(name)
     body = _Body(artifact.compact())
+    if 2 * body.area >= 1 << 31:
+        raise UserError(
+            f"{net.model} on images of {net.inputs} is too large for C: its activations have {body.area:,} places"
+        )
     height, width, channels = net.inputs
     defined = {"HEIGHT": height, "WIDTH": width, "CHANNELS": channels, "VALUES": height * width * channels}
     defined |= {"CLASSES": net.classes, "BORDER": body.border, "WORK": 2 * body.area, "BLOCK": BLOCK}
@@ -51,7 +56,7 @@ def to_c(artifact: Artifact, *, name: str = "net") -> str:
         defined |= {"MOST_TAPS": body.taps}
     parts = [
         _about(artifact, name, defined),
-        "#include <math.h>\n#include <stdint.h>\n",
+        _source("head", NET_MAIN=_macro(name)),
         "".join(f"#define {key} {value}\n" for key, value in defined.items()),
         *body.tables,
         _source("common"),
@@ -176,7 +181,8 @@ def _float(value: float) -> str:
 
 def _quoted(text: str) -> str:
     """Return a string constant; all but letters, digits, spaces and a few marks as octal numbers of UTF-8."""
-    return '"' + re.sub(rb"[^\w .,:;()+-]", lambda byte: b"\\%03o" % byte[0][0], text.encode()).decode("ascii") + '"'
+    data = text.replace("\0", " ").encode(errors="replace")
+    return '"' + re.sub(rb"[^\w .,:;()+-]", lambda byte: b"\\%03o" % byte[0][0], data).decode("ascii") + '"'
 
 
 def _public_name(text: str) -> str:
@@ -216,7 +222,8 @@ def _about(artifact: Artifact, name: str, defined: Mapping[str, int]) -> str:
         f"       void {name}_logits_int8(const int8_t {arguments});",
         "",
         f"   image: {height} rows of {width} pixels of {channels} numbers, as in an image file; of int8: less 128.",
-        "   work: memory for the activations, whose contents do not matter.",
+        "   work: memory for the activations, whose contents do not matter.  "
+        f"The stack has {4 * defined.get('MOST_TAPS', 0) + 16 * BLOCK:,} bytes more, about.",
     ]
     if channels in NETPBM:
         kind = "PGM" if channels == 1 else "PPM"

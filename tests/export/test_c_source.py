@@ -14,7 +14,7 @@ import pytest
 import ssm
 from ssm import data
 from ssm.errors import UserError
-from ssm.export import Layer
+from ssm.export import Layer, c_source
 from ssm.export.c_source import _float, _quoted, to_c
 from ssm.models.graph import Architecture
 from tests.support.artifact_nets import made_up
@@ -25,10 +25,10 @@ GCC = shutil.which("gcc")
 needs_gcc = pytest.mark.skipif(not GCC, reason="there is no gcc on this machine")
 
 
-def build(source, folder, *options):
-    """Compile a file's text with gcc, and return the path of what it made."""
+def build(source, folder, *options, compiler="gcc"):
+    """Compile a file's text, and return the path of what that made."""
     (folder / "net.c").write_text(source, encoding="ascii")
-    command = ["gcc", *STRICT, *options, "net.c", "-o", "net", "-lm"]
+    command = [compiler, *STRICT, *options, "net.c", "-o", "net", "-lm"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[:2000]
     assert not done.stderr
@@ -85,6 +85,7 @@ def test_conv_nets_agree_with_flax_on_a_thousand_real_pictures(tmp_path, name):
         ("fcn", (28, 28, 1), 1, 0.03),
         ("fcn", (5, 3, 3), 0.1, 0.5),
         ("fcn", (3, 4, 2), 0.02, 1e-9),
+        ("fcn", (257, 256, 1), 0.02, 0.01),  # a position takes four bytes
         ("conv2", (12, 10, 3), 0.25, 0.3),
         ("conv2", (2, 3, 1), 0.5, 0.02),
         ("conv4", (9, 7, 3), 0.2, 0.2),
@@ -139,6 +140,8 @@ def test_the_program_says_what_is_wrong_with_a_file(tmp_path):
         (b"P6 28 28 255\n" + pixels * 3, "is another kind of file"),
         (b"P5 27 28 255\n" + pixels, "has another size"),
         (b"P5 -28 28 255\n" + pixels, "has another size"),
+        (b"P5 28 28x255\n" + pixels, "has another size"),
+        (b"P5 28 28 255x" + pixels, "has another largest value"),
         (b"P5 28" + b"0" * 99, "has another size"),
         (b"P5 #", "has another size"),
         (b"P5 28 28 65535\n" + pixels * 2, "has another largest value"),
@@ -149,6 +152,12 @@ def test_the_program_says_what_is_wrong_with_a_file(tmp_path):
         done = subprocess.run([program, path], capture_output=True, text=True)
         assert (done.returncode, done.stdout) == (2, ""), contents
         assert done.stderr == f"{path}: {said}; expected a binary P5 of 28 x 28 pixels from 0 to 255\n"
+    path.write_bytes(header + pixels)
+    wanted = subprocess.run([program, path], capture_output=True, text=True)
+    assert wanted.returncode == 0 and len(wanted.stdout.splitlines()) == 10
+    for legal in (b"P5 #\r28#c\n\t28 255#1 2 3\n", b"P5\n# 1\n# 2\n28\r\n28\n255\t", b"P5 000000028 28 255 "):
+        path.write_bytes(legal + pixels)
+        assert subprocess.run([program, path], capture_output=True, text=True).stdout == wanted.stdout, legal
     assert subprocess.run([program, tmp_path / "none"], capture_output=True, text=True).stderr.count("cannot be read")
     assert subprocess.run([program, path, path], capture_output=True, text=True).returncode == 2
 
@@ -158,10 +167,15 @@ def test_no_weight_is_multiplied_and_nothing_is_allocated():
     code = re.sub(r"/\*.*?\*/", "", source, flags=re.DOTALL)
     assert re.findall(r"#include .*", code) == ["#include <math.h>", "#include <stdint.h>", "#include <stdio.h>"]
     assert not re.search(r"\b(malloc|calloc|realloc|free)\b", code)
-    # The tables hold positions alone: every float among them is a layer's constant, an argument of its call.
-    assert all("." not in table for table in re.findall(r"static const \w+_t \w+\[\] = \{[^}]*\}", code))
-    # One product by the constant for each output; the sums have none.
-    assert code.count("constant *") == len(re.findall(r"static void (?:conv|dense)_", code))
+    # The tables hold positions alone, and a layer's function has one product of floats: by the layer's constant.
+    tables = re.findall(r"static const \w+_t \w+\[\] = \{([^}]*)\}", code)
+    assert len(tables) == 2 * 5 and not any(re.search(r"[^\d\s,]", table) for table in tables)
+    bodies = re.findall(r"static void ((?:conv|dense)_.*?)\n}", code, flags=re.DOTALL)
+    assert len(bodies) == len({re.match(r"\w+", body)[0] for body in bodies}) == 4
+    for body in bodies:
+        sums = [line for line in body.splitlines() if re.search(r"[+-]= \(?[abcdx]\b", line)]
+        assert len(sums) >= 4 and not any("*" in line for line in sums)
+        assert body.count("constant *") == 1
 
 
 def test_a_position_takes_one_byte_where_that_is_enough():
@@ -194,7 +208,7 @@ def test_names_of_all_kinds_are_valid_c(tmp_path):
     ]:
         source = to_c(net, name=given)
         assert f"void {used}_logits(const uint8_t *image" in source
-    program = build(source, tmp_path, "-DNET_MAIN")
+        program = build(source, tmp_path, f"-D{used.upper()}_MAIN")
     done = subprocess.run([program, pgm(tmp_path / "a.pgm", np.eye(4, dtype=np.uint8)[..., None])], capture_output=True)
     assert sorted(done.stdout.decode().replace("ä\n", "ä").splitlines())[0].startswith('a "quoted" \\ one\t')
     assert {line.split(b"\t")[0] for line in done.stdout.split(b"\n")} >= {b"two ??= */ 1"}
@@ -218,3 +232,18 @@ def test_two_nets_in_one_program(tmp_path):
     done = subprocess.run(["gcc", "one.c", "two.c", "both.c", "-o", "both", "-lm"], cwd=tmp_path, capture_output=True)
     assert done.returncode == 0, done.stderr
     assert subprocess.run([tmp_path / "both"]).returncode == 0
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("name", ["fcn", "conv2"])
+def test_no_compiler_warns_of_a_fast_program(tmp_path, compiler, name):
+    if shutil.which(compiler) is None:
+        pytest.skip(f"there is no {compiler} on this machine")
+    build(to_c(ssm.load(NETS / f"{name}.ssm")), tmp_path, "-O3", "-march=native", "-DNET_MAIN", compiler=compiler)
+
+
+def test_a_net_beyond_a_compilers_int_is_refused(monkeypatch):
+    monkeypatch.setattr(c_source, "BLOCK", 1 << 30)
+    net = made_up(Architecture(model="conv2", inputs=(4, 4, 3), classes=3, width=0.1))
+    with pytest.raises(UserError, match="too large for C"):
+        to_c(net)

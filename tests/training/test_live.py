@@ -245,4 +245,3 @@ def test_what_is_trained_soon_is_the_next_size_once_half_of_the_units_between_ar
     assert now.soon({}, samples=1) is now
     few = {0: {"Dense_0": np.arange(40) < 33, "Dense_1": np.ones(30, bool)}}
     assert units(digits, flags(), worth=1e12).soon(few, samples=1).seeds[0].sizes["Dense_0"] == 40
-

@@ -1,4 +1,4 @@
-/* Writes each pixel minus their mean, over their standard deviation, which is at least 1 / sqrt(VALUES), channel by channel.
+/* Writes the image minus its mean, over its standard deviation, which is at least 1 / sqrt(VALUES): one plane for each channel.
    Pixels are the bytes ^ flip: 0 for unsigned ones, 128 for signed ones, which the mean makes the same image. */
 static void standardise(const uint8_t *image, uint8_t flip, float *out)
 {

@@ -1,21 +1,24 @@
 #ifdef NET_MAIN
-#include <stdio.h>
-
 static const char *const names[CLASSES] = {NAMES};
 
-/* Reads the next number of a header, after white space and comments; -1 where there is none below 100000. */
+/* Reads the next number of a header, after white space and comments, and the one white space behind it; -1 if there is none. */
 static int number(FILE *file)
 {
-    int letter = getc(file), value = 0, digits = 0;
-    while (letter == ' ' || letter == '\t' || letter == '\r' || letter == '\n' || letter == '#') {
-        if (letter == '#')
-            while (letter != '\n' && letter != EOF)
-                letter = getc(file);
-        letter = getc(file);
+    int letter, value = 0, digits = 0, comment = 0;
+    while ((letter = getc(file)) != EOF) {
+        if (comment || letter == '#')
+            comment = letter != '\n' && letter != '\r';
+        if (comment)
+            continue;
+        if (letter >= '0' && letter <= '9' && digits < 9) {
+            value = 10 * value + (letter - '0');
+            digits++;
+        } else if (letter != ' ' && letter != '\t' && letter != '\n' && letter != '\r')
+            return -1;
+        else if (digits > 0)
+            return value;
     }
-    for (; letter >= '0' && letter <= '9' && digits < 6; digits++, letter = getc(file))
-        value = 10 * value + (letter - '0');
-    return digits == 0 || digits == 6 ? -1 : value; /* the one white space behind it is read, too */
+    return -1;
 }
 
 static int failed(const char *path, const char *why)
@@ -27,14 +30,14 @@ static int failed(const char *path, const char *why)
 /* Reads an image file, or standard input, and prints the classes and their logits, the largest first. */
 int main(int count, char **arguments)
 {
-    static uint8_t image[VALUES];
+    static uint8_t image[VALUES], printed[CLASSES];
     static float logits[CLASSES], work[WORK];
-    const char *path = count > 1 ? arguments[1] : "standard input";
-    FILE *file = count > 1 ? fopen(path, "rb") : stdin;
     if (count > 2) {
         fprintf(stderr, "usage: %s [FILE]\n", arguments[0]);
         return 2;
     }
+    const char *path = count > 1 ? arguments[1] : "standard input";
+    FILE *file = count > 1 ? fopen(path, "rb") : stdin;
     if (file == NULL)
         return failed(path, "cannot be read");
     if (getc(file) != 'P' || getc(file) != KIND)
@@ -47,13 +50,14 @@ int main(int count, char **arguments)
     if (fread(image, 1, VALUES, file) != VALUES)
         return failed(path, "ends too early");
     NET_logits(image, logits, work);
-    for (int printed = 0; printed < CLASSES; printed++) {
-        int best = 0;
-        for (int k = 1; k < CLASSES; k++)
-            best = logits[k] > logits[best] ? k : best;
+    for (int rank = 0; rank < CLASSES; rank++) {
+        int best = -1;
+        for (int k = 0; k < CLASSES; k++)
+            if (!printed[k] && (best < 0 || logits[k] > logits[best]))
+                best = k;
+        printed[best] = 1;
         printf("%s\t%.6g\n", names[best], logits[best]);
-        logits[best] = -HUGE_VALF;
     }
-    return 0;
+    return fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1;
 }
 #endif

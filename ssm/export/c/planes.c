@@ -1,5 +1,5 @@
-/* A channel is a plane of (height + 2) x (width + 2) numbers, with a border of 0; after the last one there is a plane of 0 and
-   BLOCK more.  A 3 x 3 convolution is then a sum of shifted planes, in blocks of numbers that are next to each other. */
+/* A channel is a plane of (height + 2) x (width + 2) numbers, with a border of 0; after the last one there is a plane of 0
+   and BLOCK more.  A 3 x 3 convolution is then a sum of shifted planes, in blocks of numbers that are next to each other. */
 
 /* Sets what lies around the pixels of all planes, and behind the last one, to 0. */
 static void clear_borders(float *planes, int channels, int height, int width)
