@@ -4,6 +4,11 @@
 
 Each way is a run of train.py in a process of its own, in OUT/WAY; one that is there already is compared, not timed.
 "vmap" trains all units, its seeds vectorised: it differs from "off" by rounding alone, too.
+
+    python experiments/benchmarks/live_units.py --data-dir=DIR --out=OUT --rounds=5
+
+times the FCN's epoch in each size of its first hidden layer, by turns, which a machine whose speed drifts slows alike,
+and says what the epochs of OUT/on come to in all.
 """
 
 import subprocess
@@ -33,12 +38,17 @@ class Options:
     """Folder of the data set (default: where train.py looks)."""
     out: Path = Path("live-units")
     """Folder of the runs."""
+    rounds: int = 0
+    """Time single epochs of the FCN instead, so often each."""
 
 
 def main(options: Options) -> None:
     from ssm.runs.reader import read_finished
     from ssm.training import devices
 
+    if options.rounds:
+        time_sizes(options)
+        return
     names = options.ways.split(",")
     if unknown := [name for name in names if name not in WAYS]:
         raise UserError(f"--ways={options.ways}: {unknown[0]!r} is none of {', '.join(WAYS)}")
@@ -62,6 +72,45 @@ def main(options: Options) -> None:
         before, after = seconds[first], seconds[name]
         if before is not None and after is not None:
             print(f"{first} over {name}, whole commands: {before / after:.3f}")
+
+
+def time_sizes(options: Options) -> None:
+    """Print the seconds of an epoch and seed by the size of the FCN's first hidden layer, two seeds on two devices."""
+    import jax
+    from turns import by_turns, epochs_of
+
+    from ssm import data
+    from ssm.models.description import HIDDEN
+    from ssm.recipes.build import trainer
+    from ssm.recipes.config import resolve
+    from ssm.runs.history import read_history
+    from ssm.training import devices
+    from ssm.training.live import ladder
+
+    devices.use_host_devices()
+    where = devices.environment()
+    print(f"{where['processor']}, JAX {where['jax']}, {where['devices']} devices")
+    dataset = data.load("mnist", data_dir=options.data_dir)
+    named = {"model": "fcn", "method": "signed", "preset": "default", "dataset": "mnist"}
+    config = resolve(**named, samples=len(dataset.train_labels), overrides={})
+    ready, seeds = trainer(config, dataset), len(jax.devices())
+    units, *others = HIDDEN["fcn"]
+    (folder,) = (options.out / "on").glob("*/summary.json")
+    rows = read_history(folder.parent / "history.csv")
+    counts = [int(row["trained_units"]) - sum(others) for row in rows]
+    assert set(counts) <= {units, *ladder(units)}, "another layer shrank, too"
+
+    def epochs(size: int):
+        sizes = (("Dense_0", size),) if size < units else ()
+        own = ready._replace(program=ready.program._replace(epoch=ready.program.epoch_of(sizes)))
+        return epochs_of(own, config, seeds), seeds
+
+    times = by_turns({str(size): epochs(size) for size in sorted(set(counts), reverse=True)}, options.rounds)
+    for size, found in times.items():
+        print(f"{size} units: minimum {found['minimum']:.3f}  median {found['median']:.3f} s per epoch and seed")
+    whole, fewer = len(counts) * times[str(units)]["median"], sum(times[str(size)]["median"] for size in counts)
+    name = folder.parent.name
+    print(f"all {len(counts)} epochs of {name}: {whole:.1f} s with all units, {fewer:.1f} s: {whole / fewer:.3f}")
 
 
 def trained(name: str, options: Options) -> float | None:
