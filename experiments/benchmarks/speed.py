@@ -132,14 +132,17 @@ def main(options: Options) -> None:
         return
     where = devices.environment()
     print(f"{where['processor']}, JAX {where['jax']}, {where['devices']} devices", flush=True)
-    figures: dict[str, Any] = {"environment": where, "variants": time_all(dataset, options)}
-    if options.out is not None:
-        files.write_json(options.out, figures)
+    figures: dict[str, Any] = {"environment": where}
     if not options.only:
+        # First: Linux counts what a process had when it was started as a copy of this one to its peak.
         where_data = [f"--data-dir={options.data_dir}"] if options.data_dir else []
         call = [sys.executable, __file__, *where_data, "--memory-of=50"]
         figures["peak_memory_50_seeds"] = json.loads(subprocess.run(call, check=True, capture_output=True).stdout)
-        print(f"peak memory, 50 seeds at once: {figures['peak_memory_50_seeds'] / 1e9:.2f} GB")
+        print(f"peak memory, 50 seeds at once: {figures['peak_memory_50_seeds'] / 1e9:.2f} GB", flush=True)
+    figures["variants"] = time_all(dataset, options)
+    if options.out is not None:
+        files.write_json(options.out, figures)
+    if not options.only:
         masked, dense = (figures["variants"][name]["median"] for name in ("signed float32", "dense baseline float32"))
         print(f"masked over dense, medians: {masked / dense:.3f}")
     if options.out is not None:
