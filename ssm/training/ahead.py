@@ -1,7 +1,7 @@
 """An epoch's program compiled before it is needed: for its memory, for devices that are not there, or meanwhile."""
 
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import jax
@@ -17,18 +17,19 @@ from ssm.training.units import Sizes
 
 @pinned()
 def epoch_arguments(
-    task: Task, program: Program, group: int, *, train: Any, test: Any, order: Any = None
+    task: Task, program: Program, group: int, *, train: Any, test: Any, order: Any = None, state: Any = None
 ) -> tuple[Any, ...]:
     """Return the shapes of what a task's epoch takes for `group` seeds, a multiple of the program's devices.
 
-    train, test, order: arrays or their shapes.  Nothing is computed or placed.
+    train, test, order, state: arrays or their shapes; by default the state is what the seeds begin with.  Nothing is
+    computed or placed.
     """
     spread, shared = program.shardings
     steps = steps_per_epoch(count_samples(train), task.batch_size) * task.passes
     begin = Begin(np.zeros(group, np.uint32), {name: np.ones(group, np.float32) for name in task.numbers})
     rates = np.zeros((group, steps), np.float32)
     given = EpochInputs(begin.seed, rates, rates, np.ones(group, bool))
-    state = jax.eval_shape(program.start, begin)
+    state = state or jax.eval_shape(program.start, begin)
     return *_shapes((state, given), spread), *_shapes((np.uint32(0), order, train, test), shared)
 
 
@@ -65,6 +66,9 @@ class Meanwhile:
             self._begun[sizes] = self._pool.submit(self._compile, sizes)
 
     def finish(self, sizes: Sizes) -> None:
-        """Wait until the epoch of these sizes is compiled, if that was begun; raises what went wrong."""
+        """Wait until the epoch of these sizes is compiled, if that was begun.
+
+        What went wrong is not raised: where the program is needed it is then compiled, which says it.
+        """
         if sizes in self._begun:
-            self._begun[sizes].result()
+            wait([self._begun[sizes]])

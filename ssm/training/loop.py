@@ -175,7 +175,7 @@ def train_members(
     plateaus, failures, first = [plateau.start() for _ in seeds], dict[int, Failure](), 0
     history: list[list[Row]] = [[] for _ in seeds]
     units = live_units_of(task, state, len(seeds))
-    meanwhile = Meanwhile(partial(compile_epoch, trainer, len(padded)))
+    meanwhile = Meanwhile(partial(compile_epoch, trainer, jax.eval_shape(lambda: state)))
 
     def ordered(state: State, before: LiveUnits, after: LiveUnits) -> State:
         if before is after or not (before.some_left_out or after.some_left_out):
@@ -263,10 +263,11 @@ def train_members(
 
 
 @pinned()
-def compile_epoch(trainer: Trainer, group: int, sizes: Sizes) -> None:
-    """Compile the epoch of the first so many units of each hidden layer, for so many seeds with their padding."""
-    data = {"train": trainer.train, "test": trainer.test, "order": trainer.order}
-    trainer.program.lower(sizes, *epoch_arguments(trainer.task, trainer.program, group, **data)).compile()
+def compile_epoch(trainer: Trainer, state: State, sizes: Sizes) -> None:
+    """Compile the epoch of the first so many units of each hidden layer, for seeds and padding of a state's shapes."""
+    parts = {"train": trainer.train, "test": trainer.test, "order": trainer.order, "state": state}
+    seeds = len(jax.tree.leaves(state)[0])
+    trainer.program.lower(sizes, *epoch_arguments(trainer.task, trainer.program, seeds, **parts)).compile()
 
 
 def with_padding(seeds: int, devices: int) -> list[int]:

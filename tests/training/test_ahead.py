@@ -2,28 +2,31 @@
 
 import threading
 from contextlib import contextmanager
+from functools import partial
 
 import jax
 import pytest
 
+from ssm.recipes import build
 from ssm.training import loop
 from ssm.training.ahead import Meanwhile, device_bytes, lowered_epoch
+from ssm.training.epoch import make_program
 from tests.support.dying import dying_config, dying_trainer
-from tests.support.groups import members_of, same, train
+from tests.support.groups import members_of, one_device, same, train
 
-SEEDS = [3, 5, 7]
+SEEDS = [3]
 SIZES = [(("Dense_0", 64), ("Dense_1", 30)), (("Dense_0", 48), ("Dense_1", 30)), ()]
-"""What the three train, by dying.TRAINED."""
+"""What it trains, by dying.TRAINED."""
 
 
 @contextmanager
 def compilations():
-    """Collect the names of JAX's events of compiling something."""
+    """Collect the names of the programs that JAX compiles."""
     found = []
 
     def listen(event, *args, **more):
         if event.endswith("backend_compile_duration"):
-            found.append(event)
+            found.append(more["fun_name"])
 
     jax.monitoring.register_event_duration_secs_listener(listen)
     try:
@@ -32,25 +35,28 @@ def compilations():
         jax.monitoring.unregister_event_duration_listener(listen)
 
 
+@pytest.mark.slow
 def test_training_finds_what_was_compiled_meanwhile(digits):
     results, counts = [], []
     for ahead in (False, True):
         trainer = dying_trainer(digits)
+        members = members_of(dying_config(digits), SEEDS)
         if ahead:
-            meanwhile = Meanwhile(lambda sizes: loop.compile_epoch(trainer, len(SEEDS), sizes))  # noqa: B023
+            state = jax.eval_shape(lambda made: made, loop.started(trainer, members))
+            meanwhile = Meanwhile(partial(loop.compile_epoch, trainer, state))
             for sizes in SIZES:
                 meanwhile.begin(sizes)
             for sizes in SIZES:
                 meanwhile.finish(sizes)
         with compilations() as found:
-            results.append(train(trainer, members_of(dying_config(digits), SEEDS)))
-        counts.append(len(found))
-    assert counts[0] - counts[1] == len(SIZES)
+            results.append(train(trainer, members))
+        counts.append(found.count("jit(device_epoch)"))
+    assert counts == [len(SIZES), 0]
     for seed in SEEDS:
         same(results[0], results[1], seed)
 
 
-def test_a_guess_is_compiled_once_and_its_error_is_raised_where_it_is_needed():
+def test_a_guess_is_compiled_once_and_what_goes_wrong_is_no_harm():
     compiled, release = [], threading.Event()
 
     def compile(sizes):
@@ -66,18 +72,16 @@ def test_a_guess_is_compiled_once_and_its_error_is_raised_where_it_is_needed():
     meanwhile.finish(SIZES[1])  # nobody began it: nothing to wait for
     assert not compiled
     release.set()
-    meanwhile.finish(SIZES[0])
-    meanwhile.finish(SIZES[0])
-    with pytest.raises(RuntimeError, match="no memory"):
-        meanwhile.finish(())
+    for sizes in (SIZES[0], SIZES[0], ()):
+        meanwhile.finish(sizes)
     assert compiled == [SIZES[0], ()]
 
 
 def test_an_epoch_is_compiled_without_training_anything(digits):
-    trainer = dying_trainer(digits)
-    data = {"train": trainer.train, "test": trainer.test, "order": trainer.order}
-    few, many = (
-        device_bytes(lowered_epoch(trainer.task, trainer.program, seeds, **data).compile()) for seeds in (1, 10)
-    )
+    config = dying_config(digits)
+    data = dict(zip(("train", "test", "order"), build.parts(config, digits), strict=True))
+    task = build.task_of(config, digits)
+    program = make_program(task, loop="map", devices=one_device())
+    few, many = (device_bytes(lowered_epoch(task, program, seeds, **data).compile()) for seeds in (1, 10))
     weights = 784 * 90 + 90 * 30 + 30 * 4
-    assert many - few > 9 * 2 * 4 * weights  # scores and momentum
+    assert many - few > 8 * 2 * 4 * weights  # scores and momentum, of one seed and its neighbour to ten
