@@ -29,7 +29,7 @@ def epoch_arguments(
     begin = Begin(np.zeros(group, np.uint32), {name: np.ones(group, np.float32) for name in task.numbers})
     rates = np.zeros((group, steps), np.float32)
     given = EpochInputs(begin.seed, rates, rates, np.ones(group, bool))
-    state = state or jax.eval_shape(program.start, begin)
+    state = jax.eval_shape(program.start, begin) if state is None else state
     return *_shapes((state, given), spread), *_shapes((np.uint32(0), order, train, test), shared)
 
 
