@@ -39,7 +39,7 @@ class Options:
     out: Path = Path("live-units")
     """Folder of the runs."""
     rounds: int = 0
-    """Time single epochs of the FCN instead, so often each."""
+    """Time single epochs of the FCN instead, so often each; OUT/on must hold a run of it."""
 
 
 def main(options: Options) -> None:
@@ -87,6 +87,13 @@ def time_sizes(options: Options) -> None:
     from ssm.training import devices
     from ssm.training.live import ladder
 
+    units, *others = HIDDEN["fcn"]
+    found = list((options.out / "on").glob("fcn-*/history.csv"))
+    if len(found) != 1:
+        raise UserError(f"{options.out / 'on'} holds no run of the FCN: run this without --rounds first, --ways=on,off")
+    counts = [int(row["trained_units"]) - sum(others) for row in read_history(found[0])]
+    if not set(counts) <= {units, *ladder(units)}:
+        raise UserError(f"{found[0]}: another layer than the first one shrank, too")
     devices.use_host_devices()
     where = devices.environment()
     print(f"{where['processor']}, JAX {where['jax']}, {where['devices']} devices")
@@ -94,11 +101,6 @@ def time_sizes(options: Options) -> None:
     named = {"model": "fcn", "method": "signed", "preset": "default", "dataset": "mnist"}
     config = resolve(**named, samples=len(dataset.train_labels), overrides={})
     ready, seeds = trainer(config, dataset), len(jax.devices())
-    units, *others = HIDDEN["fcn"]
-    (folder,) = (options.out / "on").glob("*/summary.json")
-    rows = read_history(folder.parent / "history.csv")
-    counts = [int(row["trained_units"]) - sum(others) for row in rows]
-    assert set(counts) <= {units, *ladder(units)}, "another layer shrank, too"
 
     def epochs(size: int):
         sizes = (("Dense_0", size),) if size < units else ()
@@ -106,10 +108,10 @@ def time_sizes(options: Options) -> None:
         return epochs_of(own, config, seeds), seeds
 
     times = by_turns({str(size): epochs(size) for size in sorted(set(counts), reverse=True)}, options.rounds)
-    for size, found in times.items():
-        print(f"{size} units: minimum {found['minimum']:.3f}  median {found['median']:.3f} s per epoch and seed")
+    for size, seconds in times.items():
+        print(f"{size} units: minimum {seconds['minimum']:.3f}  median {seconds['median']:.3f} s per epoch and seed")
     whole, fewer = len(counts) * times[str(units)]["median"], sum(times[str(size)]["median"] for size in counts)
-    name = folder.parent.name
+    name = found[0].parent.name
     print(f"all {len(counts)} epochs of {name}: {whole:.1f} s with all units, {fewer:.1f} s: {whole / fewer:.3f}")
 
 

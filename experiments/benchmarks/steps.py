@@ -120,10 +120,13 @@ def time_nets(models: list[str], rounds: int, only: str, torch: Path | None) -> 
     for model in models:
         counted = operations(model)
         figures[model] = by_turns({way.name: prepare(model, way) for way in WAYS if only in way.name}, rounds)
-        if torch is not None and model in CHANNELS:
-            figures[model] |= peers(torch, model, rounds * STEPS // 2)
         for name, found in figures[model].items():
             say(model, name, found, counted)
+        if torch is not None and model in CHANNELS:
+            others = peers(torch, model, rounds * STEPS // 2)
+            figures[model] |= others
+            for name, found in others.items():
+                say(model, name, found, counted)
     return figures
 
 

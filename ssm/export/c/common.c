@@ -25,7 +25,8 @@ static void standardise(const uint8_t *image, uint8_t flip, float *out)
 }
 
 /* ELU: x above 0, exp(x) - 1 at or below it (equation 2).  exp(x) is 2^n exp(r), |r| <= log(2) / 2, by its Taylor series,
-   to about 1e-7 as that of a C library; a loop of it is vectorised, one over calls of a library is not. */
+   to about 1e-7 as that of a C library; a loop of it is vectorised, one over calls of a library is not.  Nor is a loop that
+   chooses and computes: the steps are loops of their own. */
 static void elu(float *values, int count)
 {
     for (int start = 0; start < count; start += BLOCK) {
