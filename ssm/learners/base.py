@@ -32,7 +32,7 @@ def check_rules(scores: Any, threshold: Any) -> None:
 
 
 class Step(NamedTuple):
-    """What `Learner.update` may change, between the gradient and the optimiser.
+    """What `Learner.update` and `Learner.finish` may change, before and after the optimiser.
 
     grads, params, state: by layer.  opt: the optimiser's state; where it holds something for each parameter (momentum,
     say), it holds it by layer, too.
@@ -58,7 +58,13 @@ class Learner(NamedTuple):
         None in evaluation: a stochastic method then takes its expectation or mode.
     masks: (params, state) -> masks, of the kernels' shapes and float dtype: 0 hides a weight.
     update: (key, step, Step) -> Step, between gradient and optimiser, or None.  `step` counts from 0.
+    finish: (key, step, before, after) -> Step, after the optimiser, or None.  `before` is the Step that the optimiser
+        was given, `after` the same with what it made of params and opt; to return those of `before` undoes its step.
     penalty: (params, state) -> scalar that is added to the loss, or None.
+    variances: (params, state) -> variances of the weights by layer, or None.  With them, training draws each masked
+        layer's outputs (of `nn.Dense` and `nn.Conv`) from a normal distribution whose mean the weights give, instead of
+        drawing weights (local reparameterisation; `ssm.supermask.reparameterisation`).
+    draw: (params, state, key) -> weights drawn for a test, or None.  Evaluation is then the mean over `draws` of them.
     settled: (params, state, reach) -> bool by layer, whether a weight is hidden and stays so without a gradient; None
         where masks may come back without one.  `reach`, of the params' shapes, bounds how far they still move by
         themselves, apart from decay towards 0.  The arrays of such a learner have the kernel's shape, or are scalars.
@@ -71,15 +77,42 @@ class Learner(NamedTuple):
     weights: Callable[[Layers, Layers, Key[Array, ""] | None], Mapping[str, Array]]
     masks: Callable[[Layers, Layers], Mapping[str, Array]]
     update: Callable[[Key[Array, ""], Int[Array, ""], Step], Step] | None = None
+    finish: Callable[[Key[Array, ""], Int[Array, ""], Step, Step], Step] | None = None
     penalty: Callable[[Layers, Layers], Float[Array, ""]] | None = None
+    variances: Callable[[Layers, Layers], Mapping[str, Array]] | None = None
+    draw: Callable[[Layers, Layers, Key[Array, ""]], Mapping[str, Array]] | None = None
+    draws: int = 10
     settled: Callable[[Layers, Layers, Layers], Mapping[str, Array]] | None = None
     elementwise: bool = False
     has_masks: bool = True
 
 
+def changes_state(learner: Learner) -> bool:
+    """Return whether a learner's state changes as it is trained."""
+    return learner.update is not None or learner.finish is not None
+
+
 def may_be_transposed(learner: Learner) -> bool:
     """Return whether a learner computes the same of transposed matrices; an update may draw by their shape."""
-    return learner.elementwise and learner.update is None
+    return learner.elementwise and not changes_state(learner)
+
+
+def is_by_layer(layers: Layers) -> Callable[[Any], bool]:
+    """Return a function that says whether a part of a tree is a dictionary with a value for each of the same layers."""
+    return lambda node: isinstance(node, Mapping) and node.keys() == layers.keys()
+
+
+def map_by_layer(function: Callable[..., Any], tree: Any, *layers: Layers) -> Any:
+    """Return an optimiser's state in which a function of each layer's value, and of those of `layers`, replaces it.
+
+    tree: `Step.opt`, whose dictionaries by layer hold momentum, say.
+    """
+    own = is_by_layer(layers[0])
+
+    def mapped(node):
+        return {path: function(node[path], *(one[path] for one in layers)) for path in node} if own(node) else node
+
+    return jax.tree.map(mapped, tree, is_leaf=own)
 
 
 def layerwise(

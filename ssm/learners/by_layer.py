@@ -1,13 +1,13 @@
 """A learner for each layer: other thresholds, other densities, or layers that are trained as they are."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from ssm.errors import UserError
-from ssm.learners.base import Layers, Learner, Step
+from ssm.learners.base import Layers, Learner, Step, is_by_layer
 from ssm.paths import matches
 
 EVERY = "*"
@@ -67,6 +67,34 @@ def by_layer(learners: Mapping[str, Learner]) -> Learner:
                 now = Step(*(_with(tree, now.params, new) for tree, new in zip(now, after, strict=True)))
         return now
 
+    def finish(key, step, before: Step, after: Step) -> Step:
+        for number, (pattern, paths) in enumerate(groups(after.params).items()):
+            function = learners[pattern].finish
+            if function is not None:
+                parts = (Step(*(_everywhere(tree, now.params, paths) for tree in now)) for now in (before, after))
+                done = function(jax.random.fold_in(key, number), step, *parts)
+                after = Step(*(_with(tree, after.params, new) for tree, new in zip(after, done, strict=True)))
+        return after
+
+    def variances(params, state):
+        found = {}
+        for pattern, paths in groups(params).items():
+            function = learners[pattern].variances
+            if function is not None:
+                found |= function(_part(params, paths), _part(state, paths))
+        return found
+
+    def draw(params, state, key):
+        found = {}
+        for number, (pattern, paths) in enumerate(groups(params).items()):
+            own = _part(params, paths), _part(state, paths)
+            function = learners[pattern].draw
+            if function is None:
+                found |= learners[pattern].weights(*own, None)
+            else:
+                found |= function(*own, jax.random.fold_in(key, number))
+        return found
+
     def penalty(params, state):
         total = jnp.zeros(())
         for pattern, paths in groups(params).items():
@@ -76,12 +104,20 @@ def by_layer(learners: Mapping[str, Learner]) -> Learner:
         return total
 
     every = learners.values()
+
+    def where(name: str, function: Callable[..., Any]) -> Callable[..., Any] | None:
+        return function if any(getattr(one, name) is not None for one in every) else None
+
     return Learner(
         init,
         weights,
         masks,
-        update=update if any(one.update is not None for one in every) else None,
-        penalty=penalty if any(one.penalty is not None for one in every) else None,
+        update=where("update", update),
+        finish=where("finish", finish),
+        penalty=where("penalty", penalty),
+        variances=where("variances", variances),
+        draw=where("draw", draw),
+        draws=max((one.draws for one in every if one.draw is not None), default=Learner._field_defaults["draws"]),
         elementwise=all(one.elementwise for one in every),
         has_masks=any(one.has_masks for one in every),
     )
@@ -99,17 +135,13 @@ def _part(layers: Layers, paths: list[str]) -> dict[str, Any]:
     return {path: layers[path] for path in paths}
 
 
-def _is_by_layer(layers: Layers):
-    return lambda node: isinstance(node, Mapping) and node.keys() == layers.keys()
-
-
 def _everywhere(tree: Any, layers: Layers, paths: list[str]) -> Any:
     """Return a tree with only some layers in each of its dictionaries by layer."""
-    by_layer = _is_by_layer(layers)
+    by_layer = is_by_layer(layers)
     return jax.tree.map(lambda node: _part(node, paths) if by_layer(node) else node, tree, is_leaf=by_layer)
 
 
 def _with(tree: Any, layers: Layers, new: Any) -> Any:
     """Return a tree whose dictionaries by layer have the layers of the new one's."""
-    by_layer = _is_by_layer(layers)
+    by_layer = is_by_layer(layers)
     return jax.tree.map(lambda node, own: {**node, **own} if by_layer(node) else own, tree, new, is_leaf=by_layer)

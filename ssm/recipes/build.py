@@ -20,7 +20,7 @@ from ssm.data.standardize import standardized
 from ssm.errors import UserError
 from ssm.initializers import Initializer
 from ssm.learners import Learner
-from ssm.learners.base import may_be_transposed
+from ssm.learners.base import changes_state, may_be_transposed
 from ssm.models import MODELS, RESNETS
 from ssm.models.description import HIDDEN, PAIRS
 from ssm.models.graph import Architecture
@@ -224,7 +224,7 @@ def hidden_layers(config: Config, net: Supermask, resized: Callable[[Mapping[str
     Convolutions keep nearly all of their channels, and a ResNet's blocks read each other's.
     """
     sizes, learner = HIDDEN.get(config.model, ()), net.learner
-    returns = learner.settled is None or learner.update is not None or learner.penalty is not None
+    returns = learner.settled is None or changes_state(learner) or learner.penalty is not None
     decays = config.decay == "decoupled" and 0 <= config.weight_decay <= 1 and 0 <= config.momentum < 1
     if not sizes or returns or not decays:
         return None

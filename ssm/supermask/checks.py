@@ -26,11 +26,11 @@ def options(module: Any, learner: Any, kernel_init: Any, kernels: Any, others: A
         raise UserError(f"module must be a module of flax.linen, nn.Dense(10) say; got {module!r}.")
     if not isinstance(learner, Learner):
         raise UserError(f"learner must be made by a factory, ssm.learners.signed() say; got {learner!r}.")
-    arguments = {"init": 2, "weights": 3, "masks": 2, "update": 3, "penalty": 2}
-    for name in ("init", "weights", "masks", *(name for name in ("update", "penalty") if getattr(learner, name))):
-        require_function(
-            getattr(learner, name), f"the learner's {name}", "that of ssm.learners.signed()", arguments[name]
-        )
+    arguments = {"init": 2, "weights": 3, "masks": 2}
+    optional = {"update": 3, "finish": 4, "penalty": 2, "variances": 2, "draw": 3}
+    arguments |= {name: number for name, number in optional.items() if getattr(learner, name)}
+    for name, number in arguments.items():
+        require_function(getattr(learner, name), f"the learner's {name}", "that of ssm.learners.signed()", number)
     if kernel_init is not None:
         require_function(kernel_init, "kernel_init", "ssm.initializers.signed_constant(ssm.initializers.he())", 3)
     if not callable(kernels) and not (

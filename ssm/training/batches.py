@@ -12,7 +12,7 @@ from jaxtyping import Float, Int, UInt8
 from ssm.data.standardize import standardize, statistics
 from ssm.training.settings import pinned
 
-INIT, ORDER, AUGMENT, STEP = 0, 1, 2, 3  # what a seed's key is folded with, once per purpose
+INIT, ORDER, AUGMENT, STEP, TEST = 0, 1, 2, 3, 4  # what a seed's key is folded with, once per purpose
 PART = 5000  # images
 FIXED_ORDER_SEED = 2**31  # no seed of a run is that large
 

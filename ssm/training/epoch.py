@@ -12,9 +12,11 @@ from jax import Array, lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Bool, Float, Int
 
+from ssm.learners.base import changes_state
 from ssm.supermask import Supermask, assembled, module_collections, split
 from ssm.training.batches import (
     INIT,
+    TEST,
     augmentation_key,
     count_samples,
     epoch_batches,
@@ -26,7 +28,15 @@ from ssm.training.halves import AXIS, Halves, added, own_halves
 from ssm.training.metrics import MaskCounts, count
 from ssm.training.seeds import alone, loop_over, over_active, where_active
 from ssm.training.settings import pinned
-from ssm.training.step import Params, State, StepInputs, effective_weights, oriented, training_step
+from ssm.training.step import (
+    Params,
+    State,
+    StepInputs,
+    drawn_weights,
+    effective_weights,
+    oriented,
+    training_step,
+)
 from ssm.training.task import EXAMPLES, Numbers, SeedLoop, Task
 from ssm.training.units import Sizes, live_units, narrowed, reordered, with_first
 
@@ -215,7 +225,7 @@ def _epoch(
     key = seed_key(given.seed)
     indices, valids = epoch_batches(key, epoch, order, samples=samples, batch_size=task.batch_size, passes=task.passes)
     augmentation = augmentation_key(key, epoch)
-    fixed = {"fixed": state.fixed} if net.learner.update else {"fixed": state.fixed, "learner": state.learner}
+    fixed = {"fixed": state.fixed} if changes_state(net.learner) else {"fixed": state.fixed, "learner": state.learner}
 
     halves = own_halves(given.active) if task.halves else None
 
@@ -235,7 +245,7 @@ def _epoch(
     (after, sums), _ = lax.scan(step, (state._replace(**dict.fromkeys(fixed)), zeros), steps)
     after = after._replace(**fixed)
     means = {name: total / (samples * task.passes) for name, total in sums.items()}
-    return after, _info(task, net, state, after, means, test, halves)
+    return after, _info(task, net, state, after, means, test, halves, jax.random.fold_in(key, TEST))
 
 
 def _info(
@@ -246,8 +256,9 @@ def _info(
     train: Mapping[str, Array],
     test: Any,
     halves: Halves | None,
+    key: Array,
 ) -> Info:
-    evaluated = _evaluate(task, net, after, test, halves)
+    evaluated = _evaluate(task, net, after, test, halves, key)
     finite = jnp.isfinite(train["loss"]) & jnp.isfinite(evaluated["loss"])
     for leaf in jax.tree.leaves((after.params, after.rest)):
         finite &= jnp.all(jnp.isfinite(leaf))
@@ -257,12 +268,29 @@ def _info(
     return Info(train, evaluated, finite, layers, live)
 
 
-def _evaluate(task: Task, net: Supermask, state: State, test: Any, halves: Halves | None) -> dict[str, Array]:
+def _evaluate(
+    task: Task, net: Supermask, state: State, test: Any, halves: Halves | None, key: Array
+) -> dict[str, Array]:
+    """Return the means of loss and metrics over the test samples, of a learner that draws also over its draws."""
+    learner = net.learner
+    if learner.draw is None:
+        return _evaluate_weights(task, net, state, effective_weights(task, net, state, None), test, halves)
+
+    def one(number: Array) -> dict[str, Array]:
+        drawn = drawn_weights(task, net, state, jax.random.fold_in(key, number))
+        return _evaluate_weights(task, net, state, drawn, test, halves)
+
+    return jax.tree.map(lambda values: values.mean(0), lax.map(one, jnp.arange(learner.draws)))
+
+
+def _evaluate_weights(
+    task: Task, net: Supermask, state: State, weights: Any, test: Any, halves: Halves | None
+) -> dict[str, Array]:
     samples = count_samples(test)
     batch = min(task.evaluation_batch, samples)
     steps = steps_per_epoch(samples, batch)
     indices = jnp.arange(steps * batch, dtype=jnp.int32).reshape(steps, batch)
-    variables = {"params": effective_weights(task, net, state, None), **state.rest}
+    variables = {"params": weights, **state.rest}
 
     def step(sums, index):
         inputs, targets = task.batch(test, jnp.minimum(index, samples - 1), None)

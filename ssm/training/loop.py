@@ -13,6 +13,7 @@ import numpy as np
 
 from ssm import plateau
 from ssm.errors import UserError
+from ssm.learners.base import changes_state
 from ssm.paths import path_name
 from ssm.plateau import PlateauRule, PlateauState
 from ssm.training import metrics
@@ -163,7 +164,7 @@ def train_members(
     `variables` asks for the nets' variables at the end.
     """
     program, task = trainer.program, trainer.task
-    updated = task.net(task.numbers).learner.update is not None
+    updated = changes_state(task.net(task.numbers).learner)
     seeds = [member.seed for member in members]
     padded = with_padding(len(seeds), trainer.devices)
     state = started(trainer, members)
