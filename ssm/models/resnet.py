@@ -11,7 +11,6 @@ from jaxtyping import Bool, Float
 
 from ssm.errors import UserError
 from ssm.models.description import EPSILON, Block, Convolution
-from ssm.ops.activations import elu
 
 MOMENTUM = 0.99
 """Of the running averages of batch statistics: Keras' default, which the authors' program keeps."""
@@ -24,8 +23,8 @@ class ResidualBlock(nn.Module):
 
     Input [batch, height, width, channels]; output [batch, height / stride, width / stride, size].  Layers in order:
     Conv_0 (3x3, or 1x1 in a projection block, strided), Conv_1 (3x3), and in a projection block Conv_2 (1x1,
-    strided), the shortcut's.  Each has its batch normalisation, BatchNorm_0 to BatchNorm_2.  ELU after the first
-    convolution and after the sum; in a projection block also after the second convolution, before the sum.
+    strided), the shortcut's.  Each has its batch normalisation, BatchNorm_0 to BatchNorm_2.  The `activation` follows
+    the first convolution and the sum; in a projection block also the second convolution, before the sum.
     `conv` makes a layer of its description; `norm` is a function of x and a layer's name.
     Source: the authors' program, of which tests/golden holds the values; docs/ledger.md, row 15.
     """
@@ -33,15 +32,16 @@ class ResidualBlock(nn.Module):
     block: Block
     conv: Callable[[Convolution], nn.Conv]
     norm: Callable[..., Array]
+    activation: Callable[[Array], Array]
 
     @nn.compact
     def __call__(self, x: Float[Array, "batch height width channels"]) -> Float[Array, "batch rows columns size"]:
-        y = elu(self._normalised(self.block.first, x))
+        y = self.activation(self._normalised(self.block.first, x))
         y = self._normalised(self.block.second, y)
         if self.block.shortcut:
-            y = elu(y)
+            y = self.activation(y)
             x = self._normalised(self.block.shortcut, x)
-        return elu(x + y)
+        return self.activation(x + y)
 
     def _normalised(self, layer: Convolution, x: Array) -> Array:
         return self.norm(self.conv(layer)(x), name=layer.norm)
@@ -67,16 +67,17 @@ class FrozenNorm(nn.Module):
 
 
 def normalise(
-    x: Float[Array, "batch height width channels"],
+    x: Float[Array, "batch *pixels channels"],
     *,
     kind: BatchNorm,
-    name: str,
+    name: str | None = None,
     train: bool,
     valid: Bool[Array, " batch"] | None,
     affine: bool = False,
-) -> Float[Array, "batch height width channels"]:
+) -> Float[Array, "batch *pixels channels"]:
     """Return x batch-normalised by a layer `name` of this `kind`, made in the calling module.
 
+    Without a name it is BatchNorm_0, BatchNorm_1, ... in the order of the calls, a frozen one FrozenNorm_0, ....
     `affine` gives a frozen layer its scale and bias.  Raises `UserError` for an unknown kind.
     """
     if kind == "frozen":
@@ -92,4 +93,4 @@ def normalise(
         use_scale=affine,
         name=name,
     )
-    return layer(x, mask=None if valid is None else valid[:, None, None, None])
+    return layer(x, mask=None if valid is None else jnp.expand_dims(valid, tuple(range(1, x.ndim))))
