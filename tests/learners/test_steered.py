@@ -1,0 +1,20 @@
+import jax
+import jax.numpy as jnp
+import pytest
+
+from ssm.learners import steered
+from tests.support.literature import sgd, train
+
+
+@pytest.mark.parametrize("density", [0.3, 0.05])
+def test_the_threshold_moves_until_the_share_is_left(density):
+    kernels = {"a": jax.random.normal(jax.random.key(1), (80, 50)), "b": jax.random.normal(jax.random.key(2), (50, 10))}
+    learner = steered(density=density, steps=300, gain=0.05)
+    params, state = learner.init(jax.random.key(0), kernels)
+    after = train(learner, lambda weights: 0 * weights["a"].sum(), params, state, sgd(0.0), 600)
+    masks = learner.masks(after.params, after.state)
+    left = sum(float(jnp.abs(mask).sum()) for mask in masks.values()) / 4500
+    assert left == pytest.approx(density, rel=0.02)
+    thresholds = {float(one.upper) for one in after.state.values()}
+    assert len(thresholds) == 1  # one for the whole net
+    assert all(float(one.lower) == -float(one.upper) for one in after.state.values())
