@@ -1,7 +1,9 @@
 """The options of a run on the command line, and what they come to: a configuration, its data, and how it is run."""
 
-from dataclasses import dataclass, fields
+import sys
+from dataclasses import dataclass, field, fields, make_dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
 import tyro
@@ -24,10 +26,16 @@ class Options:
     is completed, never repeated."""
 
     model: Annotated[str, tyro.conf.arg(metavar="NAME")] = "fcn"
-    """Network: fcn, conv2, conv4, conv6, conv8, resnet20, resnet56 or resnet110; or your own Flax module,
+    """Network: fcn, conv2, conv4, conv6, conv8, resnet20, resnet56 or resnet110; under --preset=published also those of
+    the related work, vgg_small, vgg_small_1024, vgg_small_1024x2, vgg19, resnet18, wrn22_2; or your own Flax module,
     package.module:Name."""
-    method: Literal["signed", "binary", "baseline"] = "signed"
-    """Signed Supermask, binary Supermask, or the dense net with trained weights."""
+    method: Annotated[str, tyro.conf.arg(metavar="NAME")] = "signed"
+    """signed Supermask, binary Supermask, baseline (the dense net), or a method of the related work: masks over frozen
+    weights (zhou, edge_popup, iterand, mpt, mpt_global, gem_miner, signed_top_k, variable_threshold, steered), weights
+    trained and connections chosen (force, set, rigl, granet), or latent weights (twn, ttq, sca, lr_net, binary_connect,
+    bnn, and bbg, an experiment).  With --help it shows the method's own options."""
+    density: Number = None
+    """Share of the weights that is left, of a method with such a dial, signed included."""
     learner: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = None
     """A learner of your own in place of --method: package.module:factory (docs/own-learner.md)."""
     init: Annotated[
@@ -35,8 +43,9 @@ class Options:
         _choice("elus", "he", "xavier", "elu", "paper_formula"),
     ] = None
     """Scale of the frozen weights: elus, for the baseline elu, unless it is said here."""
-    preset: Literal["default", "paper", "code", "sinn1", "sinn2"] = "default"
-    """Recipe: what works best, the paper's, its program's, or its sparser SiNN 1 and 2 (signed; fcn and Conv nets)."""
+    preset: Literal["default", "paper", "code", "sinn1", "sinn2", "protocol", "published"] = "default"
+    """Recipe: what works best, the paper's, its program's, or its sparser SiNN 1 and 2 (signed; fcn and Conv nets); to
+    compare methods, all on one protocol (their default), or each as it was published."""
     dataset: str = "auto"
     """mnist, fashion_mnist, mnist5k (fcn), cifar10, cifar100 (the others), tfds:NAME, npz:FILE (arrays x_train,
     y_train, x_test, y_test), or idx:DIR (your files in MNIST's format and names: KMNIST, say); auto takes the model's
@@ -53,9 +62,14 @@ class Options:
     projections: Whole = None
     """Projection blocks in each stage of a ResNet: 1, or 2 for resnet110 (its masked net in the paper has 2)."""
     batch_norm: Annotated[
-        Literal["frozen", "statistics", "affine"] | None, _choice("frozen", "statistics", "affine")
+        Literal["none", "frozen", "statistics", "affine"] | None, _choice("none", "frozen", "statistics", "affine")
     ] = None
-    """Of a ResNet: divide by a constant, normalise by the batch, or that with trained scale and offset (rows "BN")."""
+    """Normalise by the batch (statistics), that with trained scale and offset (affine; rows "BN"), divide by a constant
+    (frozen: ResNets), or do neither (none: the others)."""
+    activation: Annotated[Literal["elu", "relu", "sign"] | None, _choice("elu", "relu", "sign")] = None
+    """After each layer but the last; sign is that of binarised nets."""
+    dropout: Number = None
+    """Share of a Wide ResNet's activations that is dropped in training."""
     stem_affine: Annotated[bool | None, _choice("True", "False")] = None
     """Under --batch-norm=frozen, whether the first layer's scale and offset are trained nevertheless."""
     epochs: Whole = None
@@ -64,6 +78,8 @@ class Options:
     """Passes over the data that make an epoch."""
     batch_size: Whole = None
     """Images per step."""
+    validation: Whole = None
+    """Hold out so many training images, the last, and test on these instead of the test set."""
     augment: Annotated[
         Literal["none", "crop_flip", "crop_flip_standardize"] | None,
         _choice("none", "crop_flip", "crop_flip_standardize"),
@@ -75,13 +91,20 @@ class Options:
     """Weight decay at the start; it follows the learning rate's schedule."""
     decay: Annotated[Literal["decoupled", "coupled"] | None, _choice("decoupled", "coupled")] = None
     """Whether weight decay is independent of the learning rate (as in the authors' program) or part of the gradient."""
+    optimizer: Annotated[Literal["sgd", "adam"] | None, _choice("sgd", "adam")] = None
+    """SGD with momentum, or Adam."""
     schedule: Annotated[
-        Literal["exponential", "plateau", "authors_plateau"] | None,
-        _choice("exponential", "plateau", "authors_plateau"),
+        Literal["exponential", "plateau", "authors_plateau", "cosine", "steps"] | None,
+        _choice("exponential", "plateau", "authors_plateau", "cosine", "steps"),
     ] = None
-    """How rates fall: with time, or once the training loss no longer does, by the usual rule or the authors'."""
+    """How rates fall: with time, or once the training loss no longer does, by the usual rule or the authors'.  Under
+    cosine and steps, weight decay in the gradient is constant."""
+    cycles: Whole = None
+    """Cosine: how often the rate falls to 0."""
+    milestones: Annotated[str | None, tyro.conf.arg(metavar="X,X", help_behavior_hint=HINT)] = None
+    """Steps: shares of the epochs after which the rate is multiplied by --decay-rate: 0.6,0.85."""
     decay_rate: Number = None
-    """Exponential: factor of learning rate and weight decay per --decay-epochs."""
+    """Exponential: factor of learning rate and weight decay per --decay-epochs.  Steps: factor at each milestone."""
     decay_epochs: Number = None
     """Exponential: epochs per --decay-rate."""
     staircase: Annotated[bool | None, _choice("True", "False")] = None
@@ -107,7 +130,7 @@ class Options:
     ] = None
     """Distribution of the frozen (or, for the baseline, first) weights."""
     factor: Number = None
-    """Factor on the He scale, for --init=elus (sqrt(3) for the fcn, sqrt(1.5) for the others) and he (1)."""
+    """Factor on the scale, for --init=elus (sqrt(3) for the fcn, sqrt(1.5) for the others), he and xavier (1)."""
     p0: Number = None
     """Hidden share that --init=paper_formula assumes."""
     score_scale: Annotated[Literal["elus", "he", "xavier", "elu"] | None, _choice("elus", "he", "xavier", "elu")] = None
@@ -116,8 +139,10 @@ class Options:
         Literal["signed_constant", "uniform", "normal"] | None, _choice("signed_constant", "uniform", "normal")
     ] = None
     """Distribution of the scores at the start."""
-    loss: Annotated[Literal["log_softmax", "clipped"] | None, _choice("log_softmax", "clipped")] = None
-    """Plain cross-entropy, or the authors' form clipped at 1e-7."""
+    loss: Annotated[
+        Literal["log_softmax", "clipped", "squared_hinge"] | None, _choice("log_softmax", "clipped", "squared_hinge")
+    ] = None
+    """Plain cross-entropy, the authors' form clipped at 1e-7, or BinaryConnect's squared hinge loss."""
     order: Annotated[Literal["reshuffle", "fixed"] | None, _choice("reshuffle", "fixed")] = None
     """A new order of the data for each seed and epoch, or one fixed order for all."""
     precision: Annotated[
@@ -194,6 +219,46 @@ OVERRIDES = {field.name for field in fields(Options)} - ELSEWHERE
 """Options that a preset has values of."""
 
 
+def with_method(options: type[Options]) -> type[Options]:
+    """Return a type of options with those of the method that the command line names, as `--METHOD.NAME`."""
+    from ssm.recipes.literature import LITERATURE
+
+    words = [argument.partition("=") for argument in sys.argv[1:]]
+    following = [word for word, *_ in words[1:]] + [""]
+    named = [value or after for (word, _, value), after in zip(words, following, strict=True) if word == "--method"]
+    if not named or named[-1] not in LITERATURE:
+        return options
+    from ssm.recipes.method_options import options_of
+
+    own = make_dataclass(
+        "Own",
+        [
+            (name, Annotated[_optional(one.type), tyro.conf.arg(help=one.help, help_behavior_hint=HINT)], None)
+            for name, one in options_of(named[-1]).items()
+        ],
+        frozen=True,
+        kw_only=True,
+    )
+    prefixed = Annotated[own, tyro.conf.arg(name=named[-1])]
+    made = make_dataclass(
+        options.__name__, [("own", prefixed, field(default_factory=own))], bases=(options,), frozen=True, kw_only=True
+    )
+    made.__doc__ = options.__doc__
+    return made
+
+
+def _optional(kind: Any) -> Any:
+    return kind | None
+
+
+def own_options(options: Options) -> str:
+    """Return the method's own options that were given, as a configuration has them."""
+    from ssm.recipes.method_options import written_options
+
+    own = vars(getattr(options, "own", None) or SimpleNamespace())
+    return written_options({name: value for name, value in own.items() if value is not None})
+
+
 def prepare(options: Options) -> None:
     """Check what can be checked at once, and start JAX as the options say; raises UserError."""
     # JAX takes seconds to import: --help and bad options need not wait for it.
@@ -230,17 +295,20 @@ def job_of(options: Options, config: Any, dataset: Any) -> Any:
     return recipe_job(config, dataset, options.convolutions, live=options.live_units == "on")
 
 
-def configured(options: Options, dataset: Any = None) -> tuple[Any, Any]:
+def configured(options: Options, dataset: Any = None, *, method_options: str = "") -> tuple[Any, Any]:
     """Return the configuration that the options resolve to, and its data set, loaded unless it is handed in.
+
+    `method_options` are the method's own, as a configuration has them, beside those of the command line.
 
     Raises UserError for what can't work: at once where that is so on any data, not after a download.
     """
     from ssm import data
     from ssm.recipes.config import Config, check_classes, resolve
-    from ssm.recipes.presets import MODEL_DATA
+    from ssm.recipes.presets import NET_DATA
 
-    own = MODEL_DATA.get(options.model, ("mnist",))[0]
+    own = NET_DATA.get(options.model, ("mnist",))[0]
     overrides = {name: value for name, value in vars(options).items() if name in OVERRIDES}
+    overrides["method_options"] = ",".join(filter(None, (method_options, own_options(options))))
     method = options.method
     if options.learner is not None:
         if method != "signed":

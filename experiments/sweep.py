@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from options import OVERRIDES, Options, configured, job_of, prepare, run_options
+from options import OVERRIDES, Options, configured, job_of, prepare, run_options, with_method
 from ssm.errors import UserError
 from ssm.runs.program import command, run_program
 
@@ -206,4 +206,4 @@ def plot(found: list[dict[str, Any]], path: Path) -> None:
 
 
 if __name__ == "__main__":
-    run_program(main, Sweep, description=__doc__, trains=True)
+    run_program(main, with_method(Sweep), description=__doc__, trains=True)

@@ -7,7 +7,7 @@
 
 from pathlib import Path
 
-from options import Options, configured, job_of, prepare, run_options
+from options import Options, configured, job_of, prepare, run_options, with_method
 from ssm.runs.program import run_program
 
 
@@ -89,4 +89,4 @@ def train(config, dataset, seeds: list[int], options: Options) -> None:
 
 
 if __name__ == "__main__":
-    run_program(main, Options, description=__doc__, trains=True)
+    run_program(main, with_method(Options), description=__doc__, trains=True)

@@ -42,7 +42,20 @@ def clipped_cross_entropy(
     return jnp.where(inside, loss, jnp.where(loss < low, low, high))
 
 
-LOSSES: dict[str, Loss] = {"log_softmax": cross_entropy, "clipped": clipped_cross_entropy}
+def squared_hinge(logits: Float[Array, "batch classes"], labels: Integer[Array, " batch"]) -> Float[Array, " batch"]:
+    """Return the mean over the classes of max(0, 1 - t * logit)^2, t = 1 for the label's class and -1 for the others.
+
+    Source: the programs of BinaryConnect and BNN.
+    """
+    signs = 2 * jax.nn.one_hot(labels, logits.shape[-1], dtype=logits.dtype) - 1
+    return jnp.mean(jnp.square(jax.nn.relu(1 - signs * logits)), axis=-1)
+
+
+LOSSES: dict[str, Loss] = {
+    "log_softmax": cross_entropy,
+    "clipped": clipped_cross_entropy,
+    "squared_hinge": squared_hinge,
+}
 
 
 def by_name(name: str) -> Loss:

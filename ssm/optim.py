@@ -38,6 +38,24 @@ def sgdw(
     return optax.chain(optax.add_decayed_weights(jnp.asarray(weight_decay)), step)
 
 
+def adam(
+    learning_rate: ArrayLike, weight_decay: ArrayLike, *, decay: Decay = "coupled"
+) -> optax.GradientTransformation:
+    """Return Adam (0.9, 0.999, 1e-8) with weight decay, for one step's (traced) rates; `decay` as in `sgdw`."""
+    if decay not in get_args(Decay):
+        raise UserError(f"decay must be {' or '.join(map(repr, get_args(Decay)))}; got {decay!r}.")
+    step = optax.chain(optax.scale_by_adam(), optax.scale(-jnp.asarray(learning_rate)))
+    if decay == "decoupled":
+        return optax.chain(step, optax.add_decayed_weights(-jnp.asarray(weight_decay)))
+    return optax.chain(optax.add_decayed_weights(jnp.asarray(weight_decay)), step)
+
+
+def cosine(step: Int[np.ndarray, "..."] | int, *, steps: float, cycles: int = 1) -> Float32[np.ndarray, "..."]:
+    """Return the factor of a cosine schedule that falls from 1 to 0 in `steps`, or so many times, in equal parts."""
+    part = steps / cycles
+    return np.asarray((1 + np.cos(np.pi * (np.asarray(step, np.float64) % part) / part)) / 2, np.float32)
+
+
 def reach(state: Any, *, momentum: float, nesterov: bool) -> Any:
     """Return how far each parameter still moves at most if its gradient is 0 from now on, apart from decay towards 0.
 

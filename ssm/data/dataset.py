@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+from typing import Self
 
 import numpy as np
 from jaxtyping import Int32, UInt8
@@ -35,6 +36,19 @@ class Dataset:
         for array in (self.train_images, self.train_labels, self.test_images, self.test_labels):
             digest.update(str(array.shape).encode() + np.ascontiguousarray(array).data)
         return digest.hexdigest()
+
+    def held_out(self, count: int) -> Self:
+        """Return the same with the last `count` training images in place of the test set; 0 leaves it as it is."""
+        if count == 0:
+            return self
+        return dataclasses.replace(
+            self,
+            source=f"{self.source}; the last {count:,} training images as test set",
+            train_images=self.train_images[:-count],
+            train_labels=self.train_labels[:-count],
+            test_images=self.train_images[-count:],
+            test_labels=self.train_labels[-count:],
+        )
 
     def __post_init__(self) -> None:
         for part in ("train", "test"):

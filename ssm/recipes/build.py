@@ -1,6 +1,7 @@
 """From the names of a configuration to objects: the module, its learner, the task that trains them, and its seeds."""
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import pairwise
@@ -21,15 +22,19 @@ from ssm.errors import UserError
 from ssm.initializers import Initializer
 from ssm.learners import Learner
 from ssm.learners.base import changes_state, may_be_transposed
+from ssm.models import LITERATURE as TABLE
 from ssm.models import MODELS, RESNETS
 from ssm.models.description import HIDDEN, PAIRS
 from ssm.models.graph import Architecture
 from ssm.ops import matmul
 from ssm.ops.convolution import Form, conv_general_dilated
 from ssm.plateau import PlateauRule
-from ssm.recipes.config import Config
+from ssm.recipes.config import SCORED, Config, milestones_of
+from ssm.recipes.literature import LITERATURE
+from ssm.recipes.method_options import PRETRAINED, typed_options
 from ssm.recipes.objects import load_object
 from ssm.recipes.presets import CONV_NETS, ELUS_FACTOR, OWN, kind
+from ssm.recipes.published import TABLE_NETS
 from ssm.supermask import Supermask
 from ssm.thresholds import Rule
 from ssm.training.batches import Images, fixed_order, images_on_device, plain_batch, standardized_batch
@@ -48,7 +53,7 @@ SYMMETRIC = (thresholds.absolute, thresholds.fraction_of_max)
 def kernel_init(config: Config) -> Initializer:
     """Return the initialiser of the kernels that a configuration names."""
     options = {"paper_formula": {"p0": config.p0}}
-    options |= {scale: {"factor": config.factor} for scale in ("he", "elus")}
+    options |= {scale: {"factor": config.factor} for scale in ("he", "elus", "xavier")}
     init = initializers.by_name(config.init, config.weight_distribution, **options.get(config.init, {}))
     if config.precision != "bfloat16" or config.method == "baseline":
         return init
@@ -76,10 +81,28 @@ def learner(config: Config, rule: Rule, *, folded: bool | None = None) -> Learne
         return learners.dense()
     if config.method == "own":
         return own_learner(config)
+    if config.method in LITERATURE:
+        return literature_learner(config, rule)
     options: dict[str, Any] = {"scores": score_init(config), "threshold": rule}
     if config.method == "binary":
         return learners.binary(**options)
     return learners.signed(**options, folded=can_fold(config) if folded is None else folded)
+
+
+def literature_learner(config: Config, rule: Rule) -> Learner:
+    """Return the learner of a method of the related work, with its options."""
+    entry = LITERATURE[config.method]
+    factory = getattr(learners, entry.factory)
+    options = typed_options(config.method, config.method_options)
+    warm = options.pop(PRETRAINED, 0)
+    named = inspect.signature(factory).parameters
+    objects: dict[str, Any] = {"redraw": kernel_init(config)}
+    if config.method in SCORED:
+        objects |= {"scores": score_init(config), "threshold": rule}
+    if entry.dial:
+        objects["density"] = config.density
+    made = factory(**{name: value for name, value in (objects | options).items() if name in named})
+    return learners.pretrained(made, warm) if warm else made
 
 
 def made_by(factory: Any, option: str, text: str, **options: Any) -> Any:
@@ -153,12 +176,16 @@ def network(
 ) -> nn.Module:
     """Return the network that `net` names, with the products and convolutions of a precision; `options` are Flax's."""
     rounds = precision == "bfloat16"
+    if isinstance(net, Config):
+        options |= {"activation": net.activation, "batch_norm": net.batch_norm}
     dense = matmul.bfloat16_dot_general if rounds else None
     if precision in matmul.TF32:
         dense = partial(matmul.tf32_dot_general, algorithm=matmul.TF32[precision])
     if net.model in RESNETS:
         options |= {name: getattr(net, name) for name in ("projections", "batch_norm", "stem_affine")}
-    return MODELS[net.model](
+    if net.model in TABLE_NETS and isinstance(net, Config) and net.dropout:
+        options["dropout"] = net.dropout
+    return (MODELS[net.model] if net.model in MODELS else TABLE[net.model])(
         classes=classes,
         width=net.width,
         dot_general=dense,
@@ -204,18 +231,33 @@ def make_task(
         apply=apply_module,
         loss=losses.by_name(config.loss),
         metrics={"accuracy": accuracy},
-        optimizer=partial(optim.sgdw, momentum=config.momentum, nesterov=config.nesterov, decay=config.decay),
+        optimizer=optimizer(config),
         epochs=config.epochs,
         batch_size=config.batch_size,
         passes=config.passes,
         stops=bool(config.reductions),
         transposed=may_be_transposed(net.learner),
-        halves=config.model in PAIRS,  # in the FCN's, products are too small for it: 15 % of an epoch (docs/speed.md)
+        halves=config.model in PAIRS
+        and can_be_halved(
+            config, net.learner
+        ),  # in the FCN's, products are too small for it: 15 % of an epoch (docs/speed.md)
         hidden=hidden_layers(config, net, lambda sizes: resized(sizes=sizes)) if live else None,
         accelerator_loop=accelerator_loop(config.model),
         # XLA's own convolutions: the faster forms would take longer to compile than the outputs are worth.
         examined=network(config, classes, precision=config.precision, form="xla") if exported(config) else None,
     )
+
+
+def can_be_halved(config: Config, learner: Learner) -> bool:
+    """Return whether a sample's output is its own alone, and the loss the samples'."""
+    return config.batch_norm == "none" and learner.penalty is None and learner.variances is None
+
+
+def optimizer(config: Config) -> Callable[[Any, Any], Any]:
+    """Return the optimiser of a configuration as a function of the rates."""
+    if config.optimizer == "adam":
+        return partial(optim.adam, decay=config.decay)
+    return partial(optim.sgdw, momentum=config.momentum, nesterov=config.nesterov, decay=config.decay)
 
 
 def hidden_layers(config: Config, net: Supermask, resized: Callable[[Mapping[str, int]], Task]) -> Hidden | None:
@@ -225,8 +267,14 @@ def hidden_layers(config: Config, net: Supermask, resized: Callable[[Mapping[str
     """
     sizes, learner = HIDDEN.get(config.model, ()), net.learner
     returns = learner.settled is None or changes_state(learner) or learner.penalty is not None
-    decays = config.decay == "decoupled" and 0 <= config.weight_decay <= 1 and 0 <= config.momentum < 1
-    if not sizes or returns or not decays:
+    decays = (
+        config.optimizer == "sgd"
+        and config.decay == "decoupled"
+        and 0 <= config.weight_decay <= 1
+        and 0 <= config.momentum < 1
+    )
+    plain = config.batch_norm == "none" and config.activation != "sign"  # a unit without inputs puts out 0
+    if not sizes or returns or not decays or not plain:
         return None
     kernels = [f"Dense_{number}/kernel" for number in range(len(sizes) + 1)]
     return Hidden(
@@ -245,12 +293,13 @@ def accelerator_loop(model: str) -> SeedLoop | None:
     The Conv nets' convolutions are large enough one seed at a time.  The FCN's products and a ResNet's many small
     kernels are not: one after another they take as long as launching them.  Source: docs/gpu.md.
     """
-    return None if kind(model) == OWN else "map" if model in CONV_NETS else "vmap"
+    return None if kind(model) == OWN or model in TABLE_NETS else "map" if model in CONV_NETS else "vmap"
 
 
 def exported(config: Config) -> bool:
     """Return whether a configuration's nets can be exported from a run: the built-in ones under the paper's masks."""
-    return kind(config.model) != OWN and config.method in ("signed", "binary")
+    plain = config.batch_norm == "none" or config.model in RESNETS
+    return kind(config.model) != OWN and config.method in ("signed", "binary") and plain and config.activation == "elu"
 
 
 def task_of(
@@ -329,12 +378,20 @@ def rates(config: Config, steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     factor = np.ones(steps.shape, np.float32)
     if config.schedule == "exponential":
         factor = optim.exponential(steps, rate=config.decay_rate, steps=config.decay_steps, staircase=config.staircase)
-    return np.float32(config.learning_rate) * factor, np.float32(config.weight_decay) * factor
+    elif config.schedule == "cosine":
+        factor = optim.cosine(steps, steps=config.decay_steps, cycles=config.cycles)
+    elif config.schedule == "steps":
+        reached = np.asarray([math.ceil(share * config.decay_steps) for share in milestones_of(config.milestones)])
+        factor = np.float32(config.decay_rate) ** np.sum(steps[..., None] >= reached, axis=-1).astype(np.float32)
+    # What is added to the gradient is multiplied by the learning rate anyway.
+    constant = config.decay == "coupled" and config.schedule in ("cosine", "steps")
+    decay = np.float32(config.weight_decay) * (np.ones_like(factor) if constant else factor)
+    return np.float32(config.learning_rate) * factor, decay
 
 
 def plateau_rule(config: Config) -> PlateauRule | None:
     """Return the rule by which a configuration reduces its rates, None where it doesn't wait for a plateau."""
-    if config.schedule == "exponential":
+    if config.schedule not in ("plateau", "authors_plateau"):
         return None
     options = {name: getattr(config, name) for name in ("patience", "cooldown", "min_delta", "reductions")}
     return PlateauRule(kind=config.schedule, factor=config.plateau_factor, **options)

@@ -8,7 +8,20 @@ from typing import Any, Literal, get_args, get_origin
 
 from ssm import thresholds
 from ssm.errors import UserError
-from ssm.recipes.presets import BLOCKS, DATA_CLASSES, INITS, METHODS, MODEL_DATA, OWN, PRESETS, kind, recipe
+from ssm.recipes.literature import LITERATURE
+from ssm.recipes.method_options import parsed_options, timed_options, written_options
+from ssm.recipes.presets import (
+    BLOCKS,
+    COMPARED,
+    DATA_CLASSES,
+    INITS,
+    METHODS,
+    NET_DATA,
+    OWN,
+    PRESETS,
+    kind,
+    recipe,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,24 +29,28 @@ class Config:
     """What decides a seed's result; seeds, paths and the way seeds are run are not part of it.
 
     `width` multiplies the sizes of all layers but the last; `projections` counts the projection blocks of each stage of
-    a ResNet.  `passes` over the data are one epoch, and `decay_steps` is the exponential schedule's unit in optimiser
-    steps.  A plateau schedule stops training after `reductions`, 0 meaning never.  `factor` multiplies the scale of He
-    and ELUS, and `p0` is the hidden share that the paper's own formula assumes (init `paper_formula`).  A model of
-    one's own is `package.module:Name`, and so is `learner`, empty otherwise.
+    a ResNet.  `passes` over the data are one epoch.  `decay_steps` is the exponential schedule's unit in optimiser
+    steps, and all of them under a cosine schedule or `steps`.  A plateau schedule stops training after `reductions`, 0
+    meaning never.  `factor` multiplies the scale of He, Xavier and ELUS, and `p0` is the hidden share that the paper's
+    own formula assumes (init `paper_formula`).  A model of one's own is `package.module:Name`, and so is `learner`,
+    empty otherwise.  `density` is the share of weights that a method with such a dial keeps, 0 otherwise, and
+    `method_options` are its other options, NAME=VALUE,...  A cosine schedule ends at 0 `cycles` times; `steps`
+    multiplies the rate by `decay_rate` at each of the `milestones`, shares of all epochs.  The last `validation`
+    training images take the place of the test set.
     Raises UserError for unknown names and impossible values.
     """
 
     model: str
-    method: Literal["signed", "binary", "baseline", "own"]
+    method: str
     init: Literal["elus", "he", "xavier", "elu", "paper_formula"]
-    preset: Literal["default", "paper", "code", "sinn1", "sinn2"]
+    preset: Literal["default", "paper", "code", "sinn1", "sinn2", "protocol", "published"]
     dataset: str
     epochs: int
     batch_size: int
     learning_rate: float
     weight_decay: float
     decay: Literal["decoupled", "coupled"]
-    schedule: Literal["exponential", "plateau", "authors_plateau"]
+    schedule: Literal["exponential", "plateau", "authors_plateau", "cosine", "steps"]
     decay_rate: float
     decay_steps: float
     staircase: bool
@@ -50,7 +67,7 @@ class Config:
     p0: float
     score_scale: Literal["elus", "he", "xavier", "elu"]
     score_distribution: Literal["signed_constant", "uniform", "normal"]
-    loss: Literal["log_softmax", "clipped"]
+    loss: Literal["log_softmax", "clipped", "squared_hinge"]
     order: Literal["reshuffle", "fixed"]
     passes: int
     augment: Literal["none", "crop_flip", "crop_flip_standardize"]
@@ -60,6 +77,14 @@ class Config:
     batch_norm: Literal["none", "frozen", "statistics", "affine"]
     stem_affine: bool
     learner: str
+    density: float = 0.0
+    method_options: str = ""
+    optimizer: Literal["sgd", "adam"] = "sgd"
+    cycles: int = 1
+    milestones: str = ""
+    validation: int = 0
+    activation: Literal["elu", "relu", "sign"] = "elu"
+    dropout: float = 0.0
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -67,13 +92,14 @@ class Config:
             if get_origin(field.type) is Literal:
                 _known(field.name, value, get_args(field.type))
         _known_model(self.model)
-        for name in ("epochs", "passes", "batch_size", "patience", "projections"):
+        _known("method", self.method, (*METHODS, OWN, *LITERATURE))
+        for name in ("epochs", "passes", "batch_size", "patience", "projections", "cycles"):
             _positive(name, getattr(self, name), whole=True)
         for name in ("learning_rate", "decay_rate", "decay_steps", "factor", "width"):
             _positive(name, getattr(self, name))
-        for name in ("cooldown", "reductions"):
+        for name in ("cooldown", "reductions", "validation"):
             _natural(name, getattr(self, name))
-        for name, top in (("weight_decay", 1.0), ("momentum", 1.0), ("p0", 1.0)):
+        for name, top in (("weight_decay", 1.0), ("momentum", 1.0), ("p0", 1.0), ("dropout", 1.0)):
             value = getattr(self, name)
             if not (math.isfinite(value) and 0 <= value < top):
                 raise UserError(f"{_flag(name)} must lie in [0, {top:g}); got {value}.")
@@ -87,12 +113,26 @@ class Config:
                 f"--patience={self.patience}, give at least 3."
             )
         thresholds.parse(self.threshold)
+        if not 0 <= self.density <= 1:
+            raise UserError(f"--density must lie in (0, 1]; got {self.density}.")
+        milestones_of(self.milestones)
         _check_net(self)
         _check_own(self)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the configuration as plain JSON values."""
         return dataclasses.asdict(self)
+
+
+def milestones_of(text: str) -> list[float]:
+    """Return the shares of all epochs that a text names, `0.6,0.85`; raises UserError for what are none."""
+    try:
+        shares = [float(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        shares = [math.nan]
+    if not all(0 < share < 1 for share in shares) or shares != sorted(shares):
+        raise UserError(f"--milestones={text} must be rising shares of the epochs, 0.6,0.85 say.")
+    return shares
 
 
 def _flag(name: str) -> str:
@@ -105,8 +145,8 @@ def _known(name: str, value: Any, known: tuple[Any, ...]) -> None:
 
 
 def _known_model(model: str) -> None:
-    if model not in MODEL_DATA and kind(model) != OWN:
-        known = ", ".join(MODEL_DATA)
+    if model not in NET_DATA and kind(model) != OWN:
+        known = ", ".join(NET_DATA)
         raise UserError(f"--model={model} is not known; choose one of: {known}, or your own as package.module:Name.")
 
 
@@ -118,8 +158,9 @@ def _natural(name: str, value: float) -> None:
 def _check_net(config: Config) -> None:
     """Raise UserError where a net's shape options don't fit its model."""
     model, projections = config.model, config.projections
-    if (config.batch_norm == "none") == (model in BLOCKS):
-        fits = "frozen, statistics or affine" if model in BLOCKS else "none"
+    fits = ("frozen", "statistics", "affine") if model in BLOCKS else ("none", "statistics", "affine")
+    if config.batch_norm not in fits or (kind(model) == OWN and config.batch_norm != "none"):
+        fits = "none" if kind(model) == OWN else " or ".join((", ".join(fits[:-1]), fits[-1]))
         raise UserError(f"--batch-norm={config.batch_norm} does not fit --model={model}, which takes {fits}.")
     if projections not in (1, 2):
         raise UserError(f"--projections must be 1 or 2; got {projections}.")
@@ -153,18 +194,19 @@ def resolve(
     Raises UserError for unknown names and combinations that can't work.
     """
     _known_model(model)
-    _known("method", method, (*METHODS, OWN))
-    _known("preset", preset, PRESETS)
-    if kind(model) != OWN and not dataset.startswith(("tfds:", "npz:", "idx:")) and dataset not in MODEL_DATA[model]:
-        fitting = [name for name, sets in MODEL_DATA.items() if dataset in sets]
+    _known("method", method, (*METHODS, OWN, *LITERATURE))
+    _known("preset", preset, (*PRESETS, *COMPARED))
+    if kind(model) != OWN and not dataset.startswith(("tfds:", "npz:", "idx:")) and dataset not in NET_DATA[model]:
+        fitting = [name for name, sets in NET_DATA.items() if dataset in sets]
         raise UserError(
-            f"--model={model} is not made for --dataset={dataset}; it takes {', '.join(MODEL_DATA[model])}, tfds:NAME, "
+            f"--model={model} is not made for --dataset={dataset}; it takes {', '.join(NET_DATA[model])}, tfds:NAME, "
             "npz:FILE or idx:DIR" + (f", and {dataset} goes with {', '.join(fitting)}." if fitting else ".")
         )
     values = recipe(model, method, preset, dataset)
     given = {name: value for name, value in overrides.items() if value is not None}
     if "decay_epochs" in given:
         values.pop("decay_steps", None)  # what the user says outdoes a preset's unit
+    options = parsed_options(values["method_options"]) | parsed_options(given.pop("method_options", ""))
     values |= given
     _known("init", values["init"], INITS)
     for name, why in _idle(model, method, values).items():
@@ -174,38 +216,67 @@ def resolve(
         raise UserError(
             f"--batch-size={values['batch_size']} is larger than the data set: {dataset} has {samples} training images."
         )
-    for name in ("batch_size", "passes"):
+    for name in ("batch_size", "passes", "epochs"):
         _positive(name, values[name], whole=True)
+    if not 0 <= values["validation"] < samples:
+        raise UserError(f"--validation={values['validation']}: the data set has {samples} training images.")
+    samples -= values["validation"]
     decay_epochs, elus_factor = values.pop("decay_epochs"), values.pop("elus_factor")
     _positive("decay_epochs", decay_epochs)
     steps = values["passes"] * math.ceil(samples / values["batch_size"])
+    if method in LITERATURE:
+        options = timed_options(method, values["epochs"] * steps, steps) | options
+    values["method_options"] = written_options(options)
+    if values["p0"] is None:
+        values["p0"] = 1 - values["density"]
+    if values["schedule"] in ("cosine", "steps"):
+        decay_epochs = values["epochs"]
     values.setdefault("decay_steps", decay_epochs * steps)
     values.setdefault("factor", elus_factor if values["init"] == "elus" else 1.0)
     return Config(model=model, method=method, preset=preset, dataset=dataset, **values)  # type: ignore[arg-type]
+
+
+_PLATEAU = {"patience", "plateau_factor", "cooldown", "min_delta", "reductions"}
+_SCHEDULES: Mapping[str, set[str]] = {
+    "exponential": {"decay_rate", "decay_epochs", "staircase"},
+    "plateau": _PLATEAU,
+    "authors_plateau": _PLATEAU,
+    "cosine": {"cycles"},
+    "steps": {"decay_rate", "milestones"},
+}
+_SCHEDULED = set().union(*_SCHEDULES.values())
+SCORED = ("steered", "variable_threshold")
+"""Methods of the related work whose scores start as the signed Supermask's."""
 
 
 def _idle(model: str, method: str, values: Mapping[str, Any]) -> dict[str, str]:
     """Return the options that a resolved recipe takes no notice of, and why."""
     init, schedule, batch_norm = values["init"], values["schedule"], values["batch_norm"]
     idle = {}
-    if init not in ("elus", "he"):
+    if init not in ("elus", "he", "xavier"):
         idle["factor"] = f"--init={init}"
     if init != "paper_formula":
         idle["p0"] = f"--init={init}"
     if method == "baseline":
         idle |= dict.fromkeys(("threshold", "score_scale", "score_distribution"), "the baseline, which has no mask")
-    if schedule == "exponential":
-        names = ("patience", "plateau_factor", "cooldown", "min_delta", "reductions")
-    else:
-        names = ("decay_rate", "decay_epochs", "staircase")
-    idle |= dict.fromkeys(names, f"--schedule={schedule}")
+    idle |= dict.fromkeys(_SCHEDULED - _SCHEDULES[schedule], f"--schedule={schedule}")
     if method == "own":
         idle |= dict.fromkeys(("threshold", "score_scale", "score_distribution"), "a learner of your own")
+    if method in LITERATURE and method != "steered":
+        idle["threshold"] = f"--method={method}"
+    if method in LITERATURE and method not in SCORED:
+        idle |= dict.fromkeys(("score_scale", "score_distribution"), f"--method={method}, whose scores are its own")
+    if method not in ("signed", *LITERATURE) or (method in LITERATURE and not LITERATURE[method].dial):
+        idle["density"] = f"--method={method}, which has no such dial"
+    if values["optimizer"] == "adam":
+        idle |= dict.fromkeys(("momentum", "nesterov"), "--optimizer=adam")
+    if model != "wrn22_2":
+        idle["dropout"] = f"--model={model}, which has none"
     if kind(model) == OWN:
-        idle["width"] = f"--model={model}, a net of your own"
+        idle |= dict.fromkeys(("width", "batch_norm", "activation"), f"--model={model}, a net of your own")
     if model not in BLOCKS:
-        none = f"--model={model}, which has no residual blocks and no batch normalisation"
-        idle |= dict.fromkeys(("projections", "batch_norm", "stem_affine"), none)
+        none = f"--model={model}, which has no residual blocks"
+        idle |= dict.fromkeys(("projections", "stem_affine"), none)
     elif batch_norm != "frozen":
         idle["stem_affine"] = f"--batch-norm={batch_norm}, which says by itself what is trained"
     return idle

@@ -5,11 +5,14 @@ earlier ones; each change says which models and methods it is about.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 from ssm.errors import UserError
 from ssm.models.description import BLOCKS
+from ssm.recipes.change import Change, change
+from ssm.recipes.literature import LITERATURE, PROTOCOL
+from ssm.recipes.published import PUBLISHED, TABLE_NETS
 
 # What a run did before there was the option: its neutral value, which is no part of a run's name (`named_settings`).
 # A field that is added to Config gets a line here, and no run gets another name.  A value here never changes: another
@@ -28,10 +31,22 @@ NEUTRAL: Mapping[str, Any] = {
     "batch_norm": "none",  # nets without; a ResNet has always said which kind it has
     "stem_affine": False,
     "learner": "",
+    "density": 0.0,
+    "method_options": "",
+    "optimizer": "sgd",
+    "cycles": 1,
+    "milestones": "",
+    "validation": 0,
+    "activation": "elu",
+    "dropout": 0.0,
 }
 
 PRESETS = ("default", "paper", "code", "sinn1", "sinn2")
+"""The recipes of the paper's own methods."""
+COMPARED = ("protocol", "published")
+"""The recipes for comparing methods: all on one protocol, or each as it was published."""
 METHODS = ("signed", "binary", "baseline")
+"""The paper's own methods; those of the related work are `LITERATURE`."""
 INITS = ("elus", "he", "xavier", "elu", "paper_formula")
 
 CONV_NETS = ("conv2", "conv4", "conv6", "conv8")
@@ -43,26 +58,16 @@ MODEL_DATA: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("resnet56", "resnet110"), ("cifar100", "cifar10")),
 }
 
+NET_DATA: Mapping[str, tuple[str, ...]] = {**MODEL_DATA, **dict.fromkeys(TABLE_NETS, ("cifar10", "cifar100"))}
+"""The same with the nets of the literature table, which have recipes under the preset `published` alone."""
+
 DATA_CLASSES: Mapping[str, int] = {"mnist": 10, "fashion_mnist": 10, "mnist5k": 10, "cifar10": 10, "cifar100": 100}
 
 # ELUS as a factor on He (row 21): k = 6 for the FCN, k = 3 for the others, which learn nothing from k = 4.5 on.
 ELUS_FACTOR: Mapping[str, float] = {
     "fcn": math.sqrt(3),
-    **dict.fromkeys((*CONV_NETS, *BLOCKS, "own"), math.sqrt(1.5)),
+    **dict.fromkeys((*CONV_NETS, *BLOCKS, *TABLE_NETS, "own"), math.sqrt(1.5)),
 }
-
-
-class Change(NamedTuple):
-    """Option values, and the models and methods that they are for."""
-
-    models: Sequence[str]
-    methods: Sequence[str]
-    values: Mapping[str, Any]
-
-
-def _change(models: str | Sequence[str], methods: str | Sequence[str], /, **values: Any) -> Change:
-    names = (models,) if isinstance(models, str) else models
-    return Change(names, (methods,) if isinstance(methods, str) else methods, values)
 
 
 OWN = "own"
@@ -93,47 +98,47 @@ _COMMON: dict[str, Any] = {
 
 # The paper's text and tables of hyperparameters (row 19: the captions of two of them are swapped).
 _TEXT = (
-    _change(_ALL, _MASKED, init="elus", weight_distribution="signed_constant"),
-    _change(_ALL, "baseline", init="elu", weight_distribution="uniform"),
-    _change(_FEEDFORWARD, _MASKED, learning_rate=0.05, weight_decay=5e-4, epochs=100),
-    _change("conv2", _MASKED, learning_rate=0.02, decay_epochs=5),  # row 8
-    _change(_FEEDFORWARD, "baseline", learning_rate=0.008, weight_decay=7e-4, epochs=50),  # rows 9 and 10
-    _change("conv2", "baseline", decay_epochs=5),  # row 9
-    _change("conv6", "baseline", learning_rate=0.01),  # row 9
-    _change("conv8", "baseline", learning_rate=0.002, weight_decay=3e-4),  # row 9
-    _change(_RESNETS, _MASKED, schedule="plateau", batch_norm="frozen"),  # rows 13 and 14
-    _change(_RESNETS, "baseline", schedule="plateau", batch_norm="affine"),  # row 13
-    _change("resnet20", _MASKED, learning_rate=0.2, weight_decay=1e-4, epochs=110, threshold="quantile:0.25"),  # row 11
-    _change("resnet56", _MASKED, learning_rate=0.15, weight_decay=1e-4, epochs=120, threshold="quantile:0.15"),
-    _change("resnet110", _MASKED, learning_rate=0.15, weight_decay=1e-5, epochs=120, threshold="quantile:0.15"),
-    _change("resnet110", _MASKED, projections=2),  # row 16
-    _change("resnet20", "baseline", learning_rate=0.2, weight_decay=1e-4, epochs=80),
-    _change(("resnet56", "resnet110"), "baseline", learning_rate=0.15, weight_decay=1e-4, epochs=90),
+    change(_ALL, _MASKED, init="elus", weight_distribution="signed_constant"),
+    change(_ALL, "baseline", init="elu", weight_distribution="uniform"),
+    change(_FEEDFORWARD, _MASKED, learning_rate=0.05, weight_decay=5e-4, epochs=100),
+    change("conv2", _MASKED, learning_rate=0.02, decay_epochs=5),  # row 8
+    change(_FEEDFORWARD, "baseline", learning_rate=0.008, weight_decay=7e-4, epochs=50),  # rows 9 and 10
+    change("conv2", "baseline", decay_epochs=5),  # row 9
+    change("conv6", "baseline", learning_rate=0.01),  # row 9
+    change("conv8", "baseline", learning_rate=0.002, weight_decay=3e-4),  # row 9
+    change(_RESNETS, _MASKED, schedule="plateau", batch_norm="frozen"),  # rows 13 and 14
+    change(_RESNETS, "baseline", schedule="plateau", batch_norm="affine"),  # row 13
+    change("resnet20", _MASKED, learning_rate=0.2, weight_decay=1e-4, epochs=110, threshold="quantile:0.25"),  # row 11
+    change("resnet56", _MASKED, learning_rate=0.15, weight_decay=1e-4, epochs=120, threshold="quantile:0.15"),
+    change("resnet110", _MASKED, learning_rate=0.15, weight_decay=1e-5, epochs=120, threshold="quantile:0.15"),
+    change("resnet110", _MASKED, projections=2),  # row 16
+    change("resnet20", "baseline", learning_rate=0.2, weight_decay=1e-4, epochs=80),
+    change(("resnet56", "resnet110"), "baseline", learning_rate=0.15, weight_decay=1e-4, epochs=90),
 )
 
 _PAPER = (
     *_TEXT,
-    _change("fcn", _EVERY, order="fixed"),  # row 22: nearer to the printed figures (docs/recipes.md)
+    change("fcn", _EVERY, order="fixed"),  # row 22: nearer to the printed figures (docs/recipes.md)
 )
 
 _CODE = (
     *_TEXT,
-    _change(_ALL, _EVERY, loss="clipped"),  # row 7
-    _change(_FEEDFORWARD, _EVERY, decay_rate=0.9, staircase=False),  # row 3: the released program's default
-    _change(_FEEDFORWARD, "signed", threshold="fraction_of_max:0.4"),  # row 4: 0.6 for its own SiNN, not offered
-    _change("conv2", _MASKED, learning_rate=0.04, decay_epochs=10),  # row 8
-    _change("fcn", "baseline", learning_rate=0.01, weight_decay=5e-4),  # row 10
-    _change(("conv2", "conv4"), "baseline", decay_epochs=5),  # row 9
-    _change("conv8", "baseline", learning_rate=0.01, weight_decay=7e-4),  # row 9
-    _change(_RESNETS, _EVERY, schedule="authors_plateau", cooldown=10, reductions=5),  # row 13
-    _change("resnet20", _MASKED, learning_rate=0.3, weight_decay=3e-4),  # row 11
-    _change("resnet20", _MASKED, stem_affine=True),  # row 14
-    _change("resnet20", "signed", threshold="fraction_of_max:0.75"),  # row 4
-    _change("resnet56", _MASKED, elus_factor=math.sqrt(1.3), plateau_factor=0.1, reductions=7),  # row 12
-    _change("resnet56", "signed", threshold="fraction_of_max:0.8"),  # row 12
+    change(_ALL, _EVERY, loss="clipped"),  # row 7
+    change(_FEEDFORWARD, _EVERY, decay_rate=0.9, staircase=False),  # row 3: the released program's default
+    change(_FEEDFORWARD, "signed", threshold="fraction_of_max:0.4"),  # row 4: 0.6 for its own SiNN, not offered
+    change("conv2", _MASKED, learning_rate=0.04, decay_epochs=10),  # row 8
+    change("fcn", "baseline", learning_rate=0.01, weight_decay=5e-4),  # row 10
+    change(("conv2", "conv4"), "baseline", decay_epochs=5),  # row 9
+    change("conv8", "baseline", learning_rate=0.01, weight_decay=7e-4),  # row 9
+    change(_RESNETS, _EVERY, schedule="authors_plateau", cooldown=10, reductions=5),  # row 13
+    change("resnet20", _MASKED, learning_rate=0.3, weight_decay=3e-4),  # row 11
+    change("resnet20", _MASKED, stem_affine=True),  # row 14
+    change("resnet20", "signed", threshold="fraction_of_max:0.75"),  # row 4
+    change("resnet56", _MASKED, elus_factor=math.sqrt(1.3), plateau_factor=0.1, reductions=7),  # row 12
+    change("resnet56", "signed", threshold="fraction_of_max:0.8"),  # row 12
     # The ledger has nothing of the program's ResNet110: the paper's 15 % in the program's form.
-    _change("resnet110", "signed", threshold="fraction_of_max:0.85"),
-    _change(_RESNETS, "binary", threshold="absolute:0.01"),  # row 20
+    change("resnet110", "signed", threshold="fraction_of_max:0.85"),
+    change(_RESNETS, "binary", threshold="absolute:0.01"),  # row 20
 )
 
 _CHANGES: Mapping[str, tuple[Change, ...]] = {
@@ -141,15 +146,17 @@ _CHANGES: Mapping[str, tuple[Change, ...]] = {
     "paper": _PAPER,
     "code": _CODE,
     # The paper's section "How far can we go?": its ELUS recipe with these two values.
-    "sinn1": (*_PAPER, _change(_FEEDFORWARD, "signed", learning_rate=0.01, weight_decay=5e-4)),
-    "sinn2": (*_PAPER, _change(_FEEDFORWARD, "signed", learning_rate=0.008, weight_decay=3e-4)),
+    "sinn1": (*_PAPER, change(_FEEDFORWARD, "signed", learning_rate=0.01, weight_decay=5e-4)),
+    "sinn2": (*_PAPER, change(_FEEDFORWARD, "signed", learning_rate=0.008, weight_decay=3e-4)),
+    "protocol": (*_TEXT, *PROTOCOL),
+    "published": (*PROTOCOL, *PUBLISHED),
 }
 
 # On the 5,000 digits an epoch has so few steps that the recipe of the full set would stop half way: smaller batches,
 # twice the epochs and the decay, and rates that end near 0, which steadies the last epochs (docs/recipes.md).
 _MNIST5K = (
-    _change("fcn", _EVERY, batch_size=64, decay_steps=2000),
-    _change("fcn", _MASKED, epochs=200, weight_decay=1e-3, decay_rate=0.5),
+    change("fcn", _EVERY, batch_size=64, decay_steps=2000),
+    change("fcn", _MASKED, epochs=200, weight_decay=1e-3, decay_rate=0.5),
 )
 
 
@@ -166,15 +173,15 @@ def recipe(model: str, method: str, preset: str, dataset: str) -> dict[str, Any]
     """
     model = kind(model)
     _check(model, method, preset)
-    changes = _CHANGES[preset]
+    changes = _CHANGES["protocol" if preset == "default" and method in LITERATURE else preset]
     if dataset == "mnist5k" and preset == "default":
         changes += _MNIST5K
     if dataset.removeprefix("tfds:") == "cifar100":
         changes += _cifar100(preset)
     values = _COMMON | {"elus_factor": ELUS_FACTOR[model]}
-    for change in changes:
-        if model in change.models and method in change.methods:
-            values |= change.values
+    for one in changes:
+        if model in one.models and method in one.methods:
+            values |= one.values
     return values
 
 
@@ -186,14 +193,36 @@ def named_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in config.items() if name not in NEUTRAL or value != NEUTRAL[name]}
 
 
+_KNOWN: Mapping[str, tuple[Change, ...]] = {
+    "protocol": (*PROTOCOL, change(_FEEDFORWARD, ("signed", "binary"))),
+    "published": PUBLISHED,
+}
+
+
+def _for(changes: tuple[Change, ...], model: str, method: str) -> bool:
+    return any(model in one.models and method in one.methods for one in changes)
+
+
 def _cifar100(preset: str) -> tuple[Change, ...]:
     if preset == "code":
-        return (_change(_RESNETS, _EVERY, augment="crop_flip_standardize", passes=7),)  # row 17
-    return (_change(_RESNETS, _EVERY, augment="crop_flip"),)
+        return (change(_RESNETS, _EVERY, augment="crop_flip_standardize", passes=7),)  # row 17
+    return (change(_RESNETS, _EVERY, augment="crop_flip"),)
 
 
 def _check(model: str, method: str, preset: str) -> None:
     """Raise UserError where a preset has nothing to say about a model or method."""
+    known = _for(_KNOWN.get(preset, _KNOWN["protocol"]), model, method)
+    compared = method in LITERATURE or model in TABLE_NETS or preset in COMPARED
+    if (method in LITERATURE and preset in PRESETS[1:]) or (compared and not known):
+        others = [name for name, changes in _KNOWN.items() if _for(changes, model, method)]
+        if not others and method in METHODS and model in MODEL_DATA:
+            others = ["default", "paper"]
+        nets = list(dict.fromkeys(net for one in PUBLISHED if method in one.methods for net in one.models))
+        advice = [f"take --preset={' or '.join(others)}"] if others else []
+        advice += [f"--preset=published has one for {', '.join(nets)}"] if nets else []
+        raise UserError(
+            "; ".join((f"--preset={preset} has no recipe for --model={model} --method={method}", *advice)) + "."
+        )
     if preset in ("sinn1", "sinn2") and (method != "signed" or model not in _FEEDFORWARD):
         raise UserError(
             f"--preset={preset} has no recipe for --model={model} --method={method}: it is the paper's setting for "

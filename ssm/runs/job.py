@@ -17,6 +17,7 @@ from ssm.ops.convolution import Form
 from ssm.recipes import build
 from ssm.recipes.config import Config
 from ssm.recipes.presets import OWN, kind
+from ssm.recipes.published import TABLE_NETS
 from ssm.runs.estimate import Memory, count_masked, memory_needed
 from ssm.runs.names import member_key, run_folder
 from ssm.training.ahead import epoch_arguments
@@ -66,6 +67,7 @@ def recipe_job(config: Config, dataset: Dataset, form: Form = "auto", *, live: b
     Raises UserError for a precision that the device lacks.
     """
     build.check_precision(config)
+    dataset = dataset.held_out(config.validation)
     settings = config.as_dict()
     shape = dataset.train_images.shape[1:]
     make_task = cache(partial(build.task_of, config, dataset, form=form, live=live))
@@ -86,6 +88,7 @@ def recipe_job(config: Config, dataset: Dataset, form: Form = "auto", *, live: b
     if isinstance(dataset, ArrayDataset):
         about["inputs"] = f"{dataset.train_images.dtype}, not standardised"
     own = kind(config.model) == OWN
+    fitted = not own and config.model not in TABLE_NETS
     if own or config.learner:  # a name does not say what the user's code computes
         make_data = cache(make_data)  # looked at now and trained on later
         about["program"] = program_hash(make_task(), make_data()[0])
@@ -98,7 +101,7 @@ def recipe_job(config: Config, dataset: Dataset, form: Form = "auto", *, live: b
         make_data=make_data,
         member=member,
         # The factors of the estimate were fitted to the built-in nets.
-        memory=None if own else lambda **where: memory_needed(make_task(), data_bytes, **where),
+        memory=None if not fitted else lambda **where: memory_needed(make_task(), data_bytes, **where),
         advice=build.smaller_scale(config),
     )
 

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from ssm.errors import UserError
-from ssm.models import MODELS, RESNETS
+from ssm.models import LITERATURE, MODELS, RESNETS
 from ssm.recipes.build import kernel_init, score_init
 from ssm.recipes.config import resolve
-from ssm.recipes.presets import BLOCKS, DATA_CLASSES, ELUS_FACTOR, METHODS, MODEL_DATA, OWN, PRESETS
+from ssm.recipes.presets import BLOCKS, DATA_CLASSES, ELUS_FACTOR, METHODS, MODEL_DATA, NET_DATA, OWN, PRESETS
+from ssm.recipes.published import TABLE_NETS
 
 RESULTS = Path(__file__).resolve().parents[2] / "experiments" / "results"
 SAMPLES = {"mnist": 60_000, "fashion_mnist": 60_000, "mnist5k": 4_000, "cifar10": 50_000, "cifar100": 50_000}
@@ -34,7 +35,8 @@ def rates(config):
 
 
 def test_every_model_has_data_and_a_factor():
-    assert set(MODEL_DATA) == set(MODELS) == set(ELUS_FACTOR) - {OWN}
+    assert set(MODEL_DATA) == set(MODELS) == set(ELUS_FACTOR) - {OWN, *TABLE_NETS}
+    assert set(NET_DATA) - set(MODEL_DATA) == set(TABLE_NETS) == set(LITERATURE)
     assert set(BLOCKS) == set(RESNETS)
     assert {name for sets in MODEL_DATA.values() for name in sets} == set(DATA_CLASSES)
     assert {model: sets[0] for model, sets in MODEL_DATA.items()} == {

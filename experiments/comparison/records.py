@@ -1,0 +1,119 @@
+"""What came of a comparison's runs, as flat records, and which of their differences are more than chance."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from comparison.entries import Entry
+from ssm.analysis.statistics import welch
+from ssm.errors import UserError
+from ssm.runs.history import read_history
+from ssm.runs.names import run_folder
+from ssm.runs.reader import FinishedRun, read_finished
+
+REFERENCE = "signed Supermask"
+"""The row with which all others are compared."""
+
+
+def record(number: int, entry: Entry, density: float | None, config: Any, folders: Sequence[Path]) -> dict[str, Any]:
+    """Return what is known of a row: its run in the first of some folders that has it, else `runs` of 0."""
+    found: dict[str, Any] = {
+        "number": number,
+        "name": entry.name,
+        "method": entry.method,
+        "values": entry.values,
+        "asked": density,
+        "runs": 0,
+    }
+    if config is None or (run := _finished(folders, config.as_dict())) is None:
+        return found
+    accuracies, densities = (
+        list(run.summary[key]["values"].values()) for key in ("test_accuracy", "remaining_weights")
+    )
+    found |= {
+        "run": run.folder.name,
+        "runs": len(accuracies),
+        "failed": len(run.summary["failed"]),
+        "learning_rate": config.learning_rate,
+        "epochs": config.epochs,
+        "accuracies": accuracies,
+    }
+    if not accuracies:
+        return found
+    stored = [net_bytes(run, entry, seed) for seed in run.mask_seeds[:1] or [0]]
+    return found | {
+        "accuracy": float(np.mean(accuracies)),
+        "lowest": min(accuracies),
+        "highest": max(accuracies),
+        "density": float(np.mean(densities)),
+        "layers": layer_densities(run),
+        "seconds": run.summary["seconds_per_epoch_and_seed"]["median"],
+        "bytes": stored[0],
+        "bits": None if stored[0] is None else 8 * stored[0] / run.summary["weights"],
+    }
+
+
+def _finished(folders: Sequence[Path], settings: Mapping[str, Any]) -> FinishedRun | None:
+    """Return the run of a configuration that has the most seeds among some folders."""
+    found = [run_folder(folder, settings) for folder in folders if folder.exists()]
+    runs = [read_finished(folder) for folder in found if (folder / "summary.json").exists()]
+    return max(runs, key=lambda run: len(run.seeds), default=None)
+
+
+def layer_densities(run: FinishedRun) -> dict[str, float]:
+    """Return the mean share of non-zero weights of each layer at the end."""
+    path = run.folder / "history.csv"
+    if path.exists():
+        last = {row["seed"]: row for row in read_history(path) if row["seed"] in set(run.seeds)}
+        rows = list(last.values())
+    else:
+        rows = run.curve()[-1:]
+    names = [name for name in rows[0] if name.endswith(":remaining")]
+    return {name.removesuffix(":remaining"): float(np.mean([row[name] for row in rows])) for name in names}
+
+
+def with_differences(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the records with the difference of their accuracy to the reference's, and its p, corrected by Holm's rule.
+
+    Source: Welch's t-test over the seeds; Holm 1979.
+    """
+    by_name = {one["name"]: one for one in records}
+    reference = by_name.get(REFERENCE, {}).get("accuracies", [])
+    tested = [
+        (p, index)
+        for index, one in enumerate(records)
+        if one["name"] != REFERENCE and (p := welch(one.get("accuracies", []), reference)) is not None
+    ]
+    corrected = dict(zip((index for _, index in sorted(tested)), holm(sorted(p for p, _ in tested)), strict=True))
+    mean = float(np.mean(reference)) if reference else None
+    return [
+        one
+        | {
+            "difference": None if mean is None or "accuracy" not in one else one["accuracy"] - mean,
+            "p": corrected.get(index),
+        }
+        for index, one in enumerate(records)
+    ]
+
+
+def holm(rising: Sequence[float]) -> list[float]:
+    """Return rising p values corrected for their number n: the largest of (n - i) p_i so far, at most 1."""
+    scaled = [(len(rising) - place) * p for place, p in enumerate(rising)]
+    return [min(1.0, float(value)) for value in np.maximum.accumulate(scaled)] if scaled else []
+
+
+def net_bytes(run: FinishedRun, entry: Entry, seed: int) -> int | None:
+    """Return the bytes of a seed's net as a file, or of a dense net's float32 weights; None where nothing is kept."""
+    from ssm.export.conversion import from_run
+    from ssm.export.serialization import to_bytes
+
+    if entry.method == "baseline":
+        return 4 * run.summary["weights"]
+    if not run.has_masks:
+        return None
+    try:
+        return len(to_bytes(from_run(run, seed)))
+    except UserError:  # of an earlier version, say, which kept too little
+        return None

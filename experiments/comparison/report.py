@@ -1,0 +1,121 @@
+"""The comparison's table, as Markdown and CSV, and its two figures."""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ssm.files import write_atomic
+
+HEAD = (
+    "method",
+    "density %",
+    "accuracy %",
+    "range",
+    "to signed",
+    "p (Holm)",
+    "weights are",
+    "bits a weight",
+    "bytes",
+    "zeros by layer %",
+    "dead",
+    "rate",
+    "seeds",
+)
+COLOURS = {"frozen": "C0", "one a layer": "C1", "two a layer": "C2", "trained": "C3"}
+
+
+def write(records: Sequence[Mapping[str, Any]], folder: Path, name: str) -> None:
+    """Write NAME.md, NAME.csv, NAME-density.png and NAME-bytes.png into a folder, each whole or not at all."""
+    write_atomic(folder / f"{name}.md", table(records))
+    write_atomic(folder / f"{name}.csv", comma_separated(records))
+    figures = {"density": ("density", "non-zero weights (%)", 100), "bytes": ("bytes", "bytes of the net", 1)}
+    for what, (key, label, factor) in figures.items():
+        if done := [one for one in records if "accuracy" in one and one[key]]:
+            write_atomic(folder / f"{name}-{what}.png", scatter(done, key, label, factor))
+
+
+def table(records: Sequence[Mapping[str, Any]]) -> str:
+    """Return the table as Markdown, a row for each method and density, those that were not run as such."""
+    lines = [HEAD, ["---"] * len(HEAD), *(_cells(one) for one in records)]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+def _cells(one: Mapping[str, Any]) -> list[str]:
+    asked = "" if one["asked"] is None else f"{100 * one['asked']:g}"
+    if "accuracy" not in one:
+        state = "not run" if not one["runs"] and not one.get("failed") else f"no seed of {one['failed']} was left"
+        return [one["name"], asked, state, *[""] * (len(HEAD) - 3)]
+    bits, size, p, difference = (one.get(key) for key in ("bits", "bytes", "p", "difference"))
+    zeros = " ".join(f"{100 * (1 - share):.1f}" for share in one["layers"].values())
+    failed = f"{one['failed']} seeds" if one["failed"] else ""
+    return [
+        one["name"],
+        f"{100 * one['density']:.2f}",
+        f"{100 * one['accuracy']:.2f}",
+        f"{100 * one['lowest']:.2f} to {100 * one['highest']:.2f}",
+        "" if difference is None else f"{100 * difference:+.2f}",
+        "" if p is None else "<0.001" if p < 0.001 else f"{p:.3f}",
+        one["values"],
+        "" if bits is None else f"{bits:.3g}",
+        "" if size is None else f"{size:,}",
+        zeros,
+        failed,
+        f"{one['learning_rate']:.3g}",
+        str(one["runs"]),
+    ]
+
+
+def comma_separated(records: Sequence[Mapping[str, Any]]) -> str:
+    """Return all that is known of the rows, not rounded; accuracies and layers as NAME=VALUE or numbers, by spaces."""
+    flat = [
+        {
+            **one,
+            "accuracies": " ".join(map(repr, one.get("accuracies", []))),
+            "layers": " ".join(f"{layer}={share!r}" for layer, share in one.get("layers", {}).items()),
+        }
+        for one in records
+    ]
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, list(dict.fromkeys(key for one in flat for key in one)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(flat)
+    return buffer.getvalue()
+
+
+def scatter(records: Sequence[Mapping[str, Any]], key: str, label: str, factor: float) -> bytes:
+    """Return a picture of accuracy against a figure of each row, lines for the densities of one method."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 5.5), layout="constrained")
+    axes = figure.subplots()
+    names = dict.fromkeys(one["name"] for one in records)
+    shown: set[str] = set()
+    for name in names:
+        own = sorted((one for one in records if one["name"] == name and one.get(key)), key=lambda one: one[key])
+        if not own:
+            continue
+        kind = own[0]["values"]
+        x, y = [factor * one[key] for one in own], [100 * one["accuracy"] for one in own]
+        spread = [[high - 100 * one[end] for high, one in zip(y, own, strict=True)] for end in ("lowest", "highest")]
+        axes.errorbar(
+            x,
+            y,
+            [spread[0], [-value for value in spread[1]]],
+            fmt="o-",
+            color=COLOURS[kind],
+            linewidth=0.8,
+            markersize=3,
+            elinewidth=0.6,
+            label=kind if kind not in shown else None,
+        )
+        shown.add(kind)
+        axes.annotate(name, (x[0], y[0]), xytext=(3, 3), textcoords="offset points", fontsize=6, color=COLOURS[kind])
+    axes.set(xlabel=label, ylabel="test accuracy (%)", xscale="log")
+    best = max(100 * one["accuracy"] for one in records)
+    axes.set_ylim(max(axes.get_ylim()[0], best - 8), best + 0.4)  # what is far below says nothing about the others
+    axes.legend(title="non-zero weights are", fontsize=7, title_fontsize=7)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=150)
+    return buffer.getvalue()

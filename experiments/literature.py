@@ -1,0 +1,180 @@
+"""Every method of the paper's literature table on one protocol, and what came of it.
+
+- python experiments/literature.py                          FCN on MNIST, three densities, 5 seeds: hours on a CPU
+- python experiments/literature.py --methods=rigl,granet    some of the methods
+- python experiments/literature.py --report                 the table and figures of what is finished
+
+The learning rate of each method is the best of three for one seed on 5,000 held-out training images.  What is finished
+is skipped, what was stopped is resumed; several processes may share the work, each with its own --methods.
+"""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from comparison.entries import BLOCKS, Entry
+from options import Options as RunOptions
+from options import configured, job_of, prepare, run_options
+from ssm.errors import UserError
+from ssm.runs.program import run_program
+
+PUBLISHED = Path(__file__).resolve().parent / "results" / "literature"
+"""Summaries of runs that were made before: they count as finished in the table, and their searches, too."""
+RATES = (1 / 3, 1.0, 3.0)
+HELD_OUT = 5000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Train all methods on one protocol, and compare them."""
+
+    model: Annotated[str, tyro.conf.arg(metavar="NAME")] = "fcn"
+    """fcn, conv2, conv4 or conv6."""
+    block: Literal["a", "b"] = "a"
+    """Without batch normalisation, with ELU; or with it after every layer, and ReLU."""
+    methods: str = "all"
+    """Which methods, by the name that --method has, or by number in the table: rigl,granet or 0,3."""
+    densities: str = "0.1,0.036,0.01"
+    """Shares of the weights that are kept, of the methods that have such a dial."""
+    seeds: int = 5
+    """Seeds of each row."""
+    epochs: int = 100
+    """Epochs of every run, the search's included."""
+    out: Path = Path("runs/literature")
+    """Folder of the runs."""
+    data_dir: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None
+    """Folder with the data set's files."""
+    search_only: bool = False
+    """Only find the learning rates."""
+    report: bool = False
+    """Train nothing; write the table and the figures of what is finished."""
+    tables: Path = Path("docs/results")
+    """Folder of the table and figures."""
+
+
+class Plan:
+    """The runs of a comparison: configurations, each with its data set, and what is finished of them."""
+
+    def __init__(self, options: Options):
+        self.options = options
+        self.base = RunOptions(
+            model=options.model,
+            preset="protocol",
+            dataset="mnist" if options.model == "fcn" else "cifar10",
+            out=options.out,
+            epochs=options.epochs,
+            data_dir=options.data_dir,
+        )
+        self.dataset: Any = None
+
+    def config(self, entry: Entry, density: float | None, **more: Any) -> Any:
+        """Return the configuration of an entry at a density, with other options as named."""
+        given = entry.overrides(density) | more
+        own = given.pop("method_options", "")
+        options = replace(self.base, method=entry.method, **given)
+        config, self.dataset = configured(options, self.dataset, method_options=own)
+        return config
+
+    def train(self, configs: list[Any], seeds: list[int]) -> None:
+        """Train what is missing of configurations that are one program."""
+        configs = [config for config in configs if self.finished(config, len(seeds)) is None]
+        if not configs:
+            return
+        from ssm.runs.names import config_hash
+        from ssm.runs.run import run_jobs
+
+        jobs = [job_of(self.base, config, self.dataset) for config in configs]
+        folder = self.options.out / "groups" / "-".join(config_hash(config.as_dict()) for config in configs)
+        run_jobs(jobs, seeds, out=self.options.out, folder=folder, options=run_options(self.base))
+
+    def search(self, entry: Entry) -> list[Any]:
+        """Return the configurations of an entry's search, at its first density."""
+        rate = self.config(entry, self.densities(entry)[0]).learning_rate
+        return [
+            self.config(entry, self.densities(entry)[0], learning_rate=factor * rate, validation=HELD_OUT)
+            for factor in RATES
+        ]
+
+    def best_rate(self, entry: Entry) -> float | None:
+        """Return the learning rate of the best run of a finished search; None of one that isn't."""
+        from ssm.runs.folder import read_summary
+
+        found = []
+        for config in self.search(entry):
+            folder = self.finished(config, 1)
+            if folder is None:
+                return None
+            values = read_summary(folder)["test_accuracy"]["values"]
+            found.append((values.get("0", 0.0), config.learning_rate))  # a seed that was excluded has none
+        return max(found)[1]
+
+    def finished(self, config: Any, seeds: int) -> Path | None:
+        """Return the folder with a configuration's run of so many seeds, excluded ones included; None where none is."""
+        from ssm.runs.folder import read_summary
+        from ssm.runs.names import run_folder
+
+        for root in (self.options.out, PUBLISHED):
+            folder = run_folder(root, config.as_dict())
+            if (folder / "summary.json").exists():
+                summary = read_summary(folder)
+                if len(summary["test_accuracy"]["values"]) + len(summary["failed"]) >= seeds:
+                    return folder
+        return None
+
+    def densities(self, entry: Entry) -> list[float | None]:
+        """Return the densities at which an entry is run: None is its own."""
+        return [float(text) for text in self.options.densities.split(",")] if entry.dial else [None]
+
+
+def chosen(options: Options) -> list[tuple[int, Entry]]:
+    """Return the entries that the options name, with their number in the table."""
+    every = list(enumerate(BLOCKS[options.block]))
+    if options.methods == "all":
+        return every
+    wanted = [name.strip() for name in options.methods.split(",")]
+    known = {entry.method for _, entry in every} | {str(number) for number, _ in every}
+    if unknown := [name for name in wanted if name not in known]:
+        raise UserError(f"--methods names {', '.join(unknown)}; known are {', '.join(sorted(known))}.")
+    return [(number, entry) for number, entry in every if entry.method in wanted or str(number) in wanted]
+
+
+def report(plan: Plan) -> None:
+    """Write and print the table of all rows, whether they are finished or not."""
+    from comparison.records import record, with_differences
+    from comparison.report import table, write
+
+    options, records = plan.options, []
+    for number, entry in enumerate(BLOCKS[options.block]):
+        rate = plan.best_rate(entry)
+        for density in plan.densities(entry):
+            config = None if rate is None else plan.config(entry, density, learning_rate=rate)
+            records.append(record(number, entry, density, config, (options.out, PUBLISHED)))
+    records = with_differences(records)
+    name = f"literature-{options.model}-{options.block}"
+    write(records, options.tables, name)
+    print(f"results: {options.tables / name}.md\n\n{table(records)}")
+
+
+def main(options: Options) -> None:
+    plan = Plan(options)
+    prepare(plan.base)
+    rows = chosen(options)
+    if not options.report:
+        for _, entry in rows:
+            print(f"search: {entry.name}", flush=True)
+            plan.train(plan.search(entry), [0])
+        for seeds in () if options.search_only else sorted({min(2, options.seeds), options.seeds}):
+            for number in range(len(options.densities.split(","))):
+                for _, entry in rows:
+                    densities = plan.densities(entry)
+                    if number < len(densities):
+                        print(f"{entry.name}, density {densities[number]}, {seeds} seeds", flush=True)
+                        rate = plan.best_rate(entry)
+                        plan.train([plan.config(entry, densities[number], learning_rate=rate)], list(range(seeds)))
+    report(plan)
+
+
+if __name__ == "__main__":
+    run_program(main, Options, description=__doc__, trains=True)

@@ -1,0 +1,18 @@
+"""Parts of recipes: option values, and the models and methods that they are for."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+
+class Change(NamedTuple):
+    """Option values, and the models and methods that they are for."""
+
+    models: Sequence[str]
+    methods: Sequence[str]
+    values: Mapping[str, Any]
+
+
+def change(models: str | Sequence[str], methods: str | Sequence[str], /, **values: Any) -> Change:
+    """Return a change of some models' and methods' option values; a text names one."""
+    names = (models,) if isinstance(models, str) else models
+    return Change(names, (methods,) if isinstance(methods, str) else methods, values)

@@ -1,0 +1,66 @@
+from typing import get_args
+
+import pytest
+
+from ssm import learners
+from ssm.errors import UserError
+from ssm.recipes.literature import LITERATURE
+from ssm.recipes.method_options import (
+    options_of,
+    parsed_options,
+    timed_options,
+    typed_options,
+    written_options,
+)
+
+
+@pytest.mark.parametrize("method", LITERATURE)
+def test_every_option_has_a_type_a_default_and_help(method):
+    assert hasattr(learners, LITERATURE[method].factory)
+    for name, option in options_of(method).items():
+        assert option.type in (int, float, bool) or get_args(option.type), name
+        assert option.help.endswith("."), name
+        assert isinstance(option.default, str if get_args(option.type) else option.type), name
+
+
+def test_the_dial_is_no_option_of_its_own():
+    assert "density" not in options_of("rigl")
+    assert "density" in options_of("sca")  # there it is that of a scale
+
+
+def test_options_are_typed_as_the_factory_s_are():
+    assert typed_options("rigl", "drop=0.2,every=50,distribution=er") == {
+        "drop": 0.2,
+        "every": 50,
+        "distribution": "er",
+    }
+    assert typed_options("zhou", "rescale=False") == {"rescale": False}
+    assert typed_options("ttq", "pretrained=100") == {"pretrained": 100}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("dorp=0.2", "--method=rigl has no option dorp; it has distribution, drop, every, until, steps"),
+        ("every=often", r"--rigl.every=often must be a whole number"),
+        ("drop=much", r"--rigl.drop=much must be a number"),
+        ("distribution=flat", r"--rigl.distribution=flat must be erk or er or uniform"),
+        ("every", "cannot read 'every' among a method's options"),
+    ],
+)
+def test_wrong_options_say_what_fits(text, message):
+    with pytest.raises(UserError, match=message):
+        typed_options("rigl", text)
+
+
+def test_a_text_is_read_back():
+    options = {"every": "50", "drop": "0.2"}
+    assert written_options(options) == "drop=0.2,every=50"
+    assert parsed_options(written_options(options)) == options
+
+
+def test_what_depends_on_time_is_in_steps():
+    assert timed_options("granet", 46_900, 469) == {"every": "500", "steps": "46900"}
+    assert timed_options("gem_miner", 46_900, 469) == {"every": "2345", "steps": "46900"}
+    assert timed_options("lr_net", 46_900, 469) == {"pretrained": "23450"}
+    assert timed_options("edge_popup", 46_900, 469) == {}
