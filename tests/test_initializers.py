@@ -147,7 +147,7 @@ def test_by_name_equals_the_functions():
             lambda: by_name("he", "cauchy"),
             "unknown distribution 'cauchy'; known are signed_constant, uniform, normal",
         ),
-        (lambda: by_name("elu", factor=2.0), "'elu': .*'factor'; its options are: none"),
+        (lambda: by_name("xavier", factor=2.0), "'xavier': .*'factor'; its options are: none"),
         (lambda: by_name("paper_formula"), "'paper_formula': .*'p0'; its options are: p0, fan"),
         (lambda: he(0.0), "factor must be above 0, got 0.0"),
         (lambda: elus(math.nan), "factor must be above 0, got nan"),

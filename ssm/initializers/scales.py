@@ -41,13 +41,9 @@ def he(factor: float = 1.0) -> Scale:
     return lambda fan_in, fan_out: factor * math.sqrt(2 / fan_in)
 
 
-def xavier(factor: float = 1.0) -> Scale:
-    """Return the scale c = factor * sqrt(2 / (fan_in + fan_out)).
-
-    Raises `UserError` unless factor > 0.  Source: Glorot and Bengio 2010.
-    """
-    require(factor, "factor", "above 0", lambda value: 0 < value < math.inf)
-    return lambda fan_in, fan_out: factor * math.sqrt(2 / (fan_in + fan_out))
+def xavier() -> Scale:
+    """Return the scale c = sqrt(2 / (fan_in + fan_out)).  Source: Glorot and Bengio 2010."""
+    return lambda fan_in, fan_out: math.sqrt(2 / (fan_in + fan_out))
 
 
 def elu() -> Scale:

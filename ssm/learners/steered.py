@@ -13,7 +13,7 @@ def steered(
     *,
     density: Annotated[float, "Share of all weights that is kept in the end."] = 0.1,
     steps: Annotated[int, "Steps until the share is reached."] = 23_450,
-    gain: Annotated[float, "How fast the threshold follows: its relative change for an error of a factor e."] = 0.01,
+    gain: Annotated[float, "How fast the threshold follows: its relative change for an error of a factor e."] = 0.05,
     scores: Any = SCORES,
     threshold: Any = THRESHOLD,
 ) -> Learner:

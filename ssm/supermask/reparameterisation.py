@@ -23,8 +23,9 @@ FLOOR = 1e-3
 def noisy(variances: Mapping[str, Array], key: Array) -> AbstractContextManager[Any]:
     """Return a context in which layers of some kernels draw their outputs: N(x * kernel, x^2 * variance + 0.001).
 
-    variances: by the kernel's path, `Dense_0/kernel`, of its shape; without any, nothing changes.  Of `nn.Dense` and
-    `nn.Conv`: UserError, as the context is left, for a variance that no such layer took.
+    variances: by the kernel's path, `Dense_0/kernel`, of its shape; without any, nothing changes, nor for a layer whose
+    variances are all 0.  Of `nn.Dense` and `nn.Conv`: UserError, as the context is left, for a variance that no such
+    layer took.
     """
     if not variances:
         return nullcontext()
@@ -32,9 +33,18 @@ def noisy(variances: Mapping[str, Array], key: Array) -> AbstractContextManager[
 
 
 def drawn_output(
-    product: Callable[..., Array], variance: Array, key: Array, lhs: Array, rhs: Array, *args: Any, **options: Any
+    product: Callable[..., Array],
+    variance: Array,
+    normal: Callable[[tuple[int, ...], Any], Array],
+    lhs: Array,
+    rhs: Array,
+    *args: Any,
+    **options: Any,
 ) -> Array:
-    """Return a product or convolution of `lhs` and random weights, of mean `rhs`, drawn; an `epilogue` comes after."""
+    """Return a product or convolution of `lhs` and random weights, of mean `rhs`, drawn; an `epilogue` comes after.
+
+    normal: draws from the normal distribution, given shape and dtype.
+    """
     if "epilogue" in getattr(product, "keywords", {}):
         epilogue = product.keywords["epilogue"]  # type: ignore[attr-defined]
         options["epilogue"] = IDENTITY
@@ -42,7 +52,8 @@ def drawn_output(
         epilogue = IDENTITY
     mean = product(lhs, rhs, *args, **options)
     sigma = jnp.sqrt(product(lhs * lhs, variance, *args, **options) + FLOOR)
-    return epilogue.function(mean + sigma * jax.random.normal(key, mean.shape, mean.dtype))
+    noise = jnp.where(jnp.any(variance != 0), sigma, 0) * normal(mean.shape, mean.dtype)
+    return epilogue.function(mean + noise)
 
 
 class _Noisy(AbstractContextManager[None]):
@@ -73,6 +84,7 @@ class _Noisy(AbstractContextManager[None]):
         else:
             return function(*args, **kwargs)
         self.left.discard(path)
-        drawing = partial(drawn_output, product, self.variances[path], self.keys[path])
-        plain = module.clone(parent=None, name=None, **{name: drawing})
+        normal = partial(jax.random.normal, self.keys[path])
+        drawing: dict[str, Any] = {name: partial(drawn_output, product, self.variances[path], normal)}
+        plain = module.clone(parent=None, name=None, **drawing)
         return plain.apply({"params": module.variables["params"]}, *args, **kwargs)
