@@ -130,7 +130,7 @@ class Options:
     ] = None
     """Distribution of the frozen (or, for the baseline, first) weights."""
     factor: Number = None
-    """Factor on the scale, for --init=elus (sqrt(3) for the fcn, sqrt(1.5) for the others), he and xavier (1)."""
+    """Factor on the He scale, for --init=elus (sqrt(3) for the fcn, sqrt(1.5) for the others) and he (1)."""
     p0: Number = None
     """Hidden share that --init=paper_formula assumes."""
     score_scale: Annotated[Literal["elus", "he", "xavier", "elu"] | None, _choice("elus", "he", "xavier", "elu")] = None

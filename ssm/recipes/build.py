@@ -30,7 +30,7 @@ from ssm.ops import matmul
 from ssm.ops.convolution import Form, conv_general_dilated
 from ssm.plateau import PlateauRule
 from ssm.recipes.config import SCORED, Config, milestones_of
-from ssm.recipes.literature import LITERATURE
+from ssm.recipes.literature import LITERATURE, learned_by
 from ssm.recipes.method_options import PRETRAINED, typed_options
 from ssm.recipes.objects import load_object
 from ssm.recipes.presets import CONV_NETS, ELUS_FACTOR, OWN, kind
@@ -53,7 +53,7 @@ SYMMETRIC = (thresholds.absolute, thresholds.fraction_of_max)
 def kernel_init(config: Config) -> Initializer:
     """Return the initialiser of the kernels that a configuration names."""
     options = {"paper_formula": {"p0": config.p0}}
-    options |= {scale: {"factor": config.factor} for scale in ("he", "elus", "xavier")}
+    options |= {scale: {"factor": config.factor} for scale in ("he", "elus")}
     init = initializers.by_name(config.init, config.weight_distribution, **options.get(config.init, {}))
     if config.precision != "bfloat16" or config.method == "baseline":
         return init
@@ -81,23 +81,23 @@ def learner(config: Config, rule: Rule, *, folded: bool | None = None) -> Learne
         return learners.dense()
     if config.method == "own":
         return own_learner(config)
-    if config.method in LITERATURE:
-        return literature_learner(config, rule)
+    if named := learned_by(config.method, config.density):
+        return literature_learner(named, config, rule)
     options: dict[str, Any] = {"scores": score_init(config), "threshold": rule}
     if config.method == "binary":
         return learners.binary(**options)
     return learners.signed(**options, folded=can_fold(config) if folded is None else folded)
 
 
-def literature_learner(config: Config, rule: Rule) -> Learner:
+def literature_learner(method: str, config: Config, rule: Rule) -> Learner:
     """Return the learner of a method of the related work, with its options."""
-    entry = LITERATURE[config.method]
+    entry = LITERATURE[method]
     factory = getattr(learners, entry.factory)
-    options = typed_options(config.method, config.method_options)
+    options = typed_options(method, config.method_options)
     warm = options.pop(PRETRAINED, 0)
     named = inspect.signature(factory).parameters
     objects: dict[str, Any] = {"redraw": kernel_init(config)}
-    if config.method in SCORED:
+    if method in SCORED:
         objects |= {"scores": score_init(config), "threshold": rule}
     if entry.dial:
         objects["density"] = config.density

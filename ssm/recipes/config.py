@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from ssm import thresholds
 from ssm.errors import UserError
-from ssm.recipes.literature import LITERATURE
+from ssm.recipes.literature import LITERATURE, learned_by
 from ssm.recipes.method_options import parsed_options, timed_options, written_options
 from ssm.recipes.presets import (
     BLOCKS,
@@ -31,7 +31,7 @@ class Config:
     `width` multiplies the sizes of all layers but the last; `projections` counts the projection blocks of each stage of
     a ResNet.  `passes` over the data are one epoch.  `decay_steps` is the exponential schedule's unit in optimiser
     steps, and all of them under a cosine schedule or `steps`.  A plateau schedule stops training after `reductions`, 0
-    meaning never.  `factor` multiplies the scale of He, Xavier and ELUS, and `p0` is the hidden share that the paper's
+    meaning never.  `factor` multiplies the scale of He and ELUS, and `p0` is the hidden share that the paper's
     own formula assumes (init `paper_formula`).  A model of one's own is `package.module:Name`, and so is `learner`,
     empty otherwise.  `density` is the share of weights that a method with such a dial keeps, 0 otherwise, and
     `method_options` are its other options, NAME=VALUE,...  A cosine schedule ends at 0 `cycles` times; `steps`
@@ -224,8 +224,8 @@ def resolve(
     decay_epochs, elus_factor = values.pop("decay_epochs"), values.pop("elus_factor")
     _positive("decay_epochs", decay_epochs)
     steps = values["passes"] * math.ceil(samples / values["batch_size"])
-    if method in LITERATURE:
-        options = timed_options(method, values["epochs"] * steps, steps) | options
+    if named := learned_by(method, values["density"]):
+        options = timed_options(named, values["epochs"] * steps, steps) | options
     values["method_options"] = written_options(options)
     if values["p0"] is None:
         values["p0"] = 1 - values["density"]
@@ -253,7 +253,7 @@ def _idle(model: str, method: str, values: Mapping[str, Any]) -> dict[str, str]:
     """Return the options that a resolved recipe takes no notice of, and why."""
     init, schedule, batch_norm = values["init"], values["schedule"], values["batch_norm"]
     idle = {}
-    if init not in ("elus", "he", "xavier"):
+    if init not in ("elus", "he"):
         idle["factor"] = f"--init={init}"
     if init != "paper_formula":
         idle["p0"] = f"--init={init}"

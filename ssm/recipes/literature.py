@@ -49,6 +49,15 @@ LITERATURE: Mapping[str, Method] = {
 }
 """The methods by name."""
 
+STEERED = "steered"
+"""The method that a density makes of the signed Supermask: the best of the ways in docs/literature.md."""
+
+
+def learned_by(method: str, density: float) -> str:
+    """Return the name in `LITERATURE` of the method that is meant; empty for the paper's own."""
+    return STEERED if method == "signed" and density else method if method in LITERATURE else ""
+
+
 _NAMES = tuple(LITERATURE)
 _FROZEN = ("edge_popup", "iterand", "signed_top_k", "variable_threshold", "gem_miner", "zhou")
 _TRAINED = ("set", "rigl", "granet")
@@ -80,12 +89,10 @@ PROTOCOL: tuple[Change, ...] = (
     change(_FEEDFORWARD, "lr_net", method_options="draws=10,scaled=True"),
     change(_FEEDFORWARD, ("binary_connect", "bnn", "bbg"), density=0.0, optimizer="adam", weight_decay=0.0),
     change(_FEEDFORWARD, ("binary_connect", "bnn", "bbg"), schedule="exponential", staircase=False, decay_rate=1e-3),
-    change(_FEEDFORWARD, ("binary_connect", "bnn", "bbg"), decay_epochs=100, init="xavier", factor=0.5),
-    change(_FEEDFORWARD, ("binary_connect", "bnn", "bbg"), learning_rate=1e-3),
+    change(_FEEDFORWARD, ("binary_connect", "bnn", "bbg"), decay_epochs=100, init="xavier", learning_rate=1e-3),
     change(_CONVOLUTIONAL, "binary_connect", learning_rate=3e-3),
     change(_FEEDFORWARD, "binary_connect", method_options="size=glorot"),
     change(_FEEDFORWARD, ("bnn", "bbg"), activation="sign", batch_norm="statistics"),
-    change(_FEEDFORWARD, ("bnn", "bbg"), factor=1.0),
     change(_FEEDFORWARD, "bnn", decay_rate=3e-4, learning_rate=3e-3),
     change(_CONVOLUTIONAL, "bnn", learning_rate=1e-3),
 )

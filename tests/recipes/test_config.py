@@ -88,7 +88,7 @@ def test_what_the_user_says_wins():
         ({"threshold": "quantile:2"}, "density"),
         ({"init": "lecun"}, "--init=lecun is not known"),
         ({"order": "sorted"}, "--order=sorted"),
-        ({"init": "elu", "factor": 2.0}, "--factor has no effect on --init=elu"),
+        ({"init": "xavier", "factor": 2.0}, "--factor has no effect on --init=xavier"),
         ({"p0": 0.3}, "--p0 has no effect on --init=elus"),
         ({"method": "baseline", "threshold": "0.1"}, "--threshold has no effect on the baseline"),
         ({"width": 0.0}, "--width must be a number above 0; got 0.0"),

@@ -87,12 +87,6 @@ def test_steps_are_at_shares_of_all_epochs():
     np.testing.assert_allclose(rates, [0.01, 0.01, 0.001, 0.001, 0.0001], rtol=1e-5)
 
 
-def test_binary_weights_start_within_their_size():
-    config = make("fcn", "binary_connect")
-    weights = build.kernel_init(config)(jax.random.key(0), (784, 300))
-    assert float(jnp.abs(weights).max()) == pytest.approx(np.sqrt(1.5 / 1084), rel=1e-3)
-
-
 @pytest.mark.parametrize(("model", "method"), PAIRS)
 def test_every_published_recipe_is_whole(model, method):
     config = make(model, method, "published")
