@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+import tokenize
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -67,6 +68,31 @@ def code(path: str, first: str, last: str) -> None:
             places[node.name] = begin, node.end_lineno
     lines = source.splitlines()[places[first][0] - 1 : places[last][1]]
     print("\n".join(["```python", *lines, "```"]))
+
+
+def learner_lines() -> None:
+    """Print how many lines of code each learner's file has: without imports, docstrings, comments and empty lines."""
+    files = sorted((ROOT / "ssm" / "learners").glob("*.py"))
+    counted = {path.stem: _lines_of_code(path) for path in files if path.stem != "__init__"}
+    _print(["file", "lines"], [[f"`{name}.py`", str(count)] for name, count in sorted(counted.items())])
+
+
+def _lines_of_code(path: Path) -> int:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    said = {number for node in ast.walk(tree) for number in _said(node)}
+    with tokenize.open(path) as file:
+        tokens = list(tokenize.generate_tokens(file.readline))
+    kinds = (tokenize.NL, tokenize.NEWLINE, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
+    lines = {line for one in tokens if one.type not in kinds for line in range(one.start[0], one.end[0] + 1)}
+    return len(lines - said)
+
+
+def _said(node: ast.AST) -> range:
+    """Return the lines of an import or a text that stands by itself."""
+    text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    if isinstance(node, ast.Import | ast.ImportFrom) or text:
+        return range(node.lineno, (node.end_lineno or node.lineno) + 1)  # type: ignore[attr-defined]
+    return range(0)
 
 
 def figures() -> None:

@@ -24,6 +24,7 @@ PUBLISHED = Path(__file__).resolve().parent / "results" / "literature"
 """Summaries of runs that were made before: they count as finished in the table, and their searches, too."""
 RATES = (1 / 3, 1.0, 3.0)
 HELD_OUT = 5000
+"""Training images that the search tests on; of a small data set, a quarter."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,10 @@ class Options:
 
     model: Annotated[str, tyro.conf.arg(metavar="NAME")] = "fcn"
     """fcn, conv2, conv4 or conv6."""
+    dataset: str = "auto"
+    """mnist or cifar10 as the model has it; mnist5k for a first look."""
+    width: float = 1.0
+    """Factor on the sizes of all layers but the last."""
     block: Literal["a", "b"] = "a"
     """Without batch normalisation, with ELU; or with it after every layer, and ReLU."""
     methods: str = "all"
@@ -58,11 +63,14 @@ class Plan:
     """The runs of a comparison: configurations, each with its data set, and what is finished of them."""
 
     def __init__(self, options: Options):
+        from ssm.recipes.presets import MODEL_DATA
+
         self.options = options
         self.base = RunOptions(
             model=options.model,
             preset="protocol",
-            dataset="mnist" if options.model == "fcn" else "cifar10",
+            dataset=options.dataset if options.dataset != "auto" else MODEL_DATA.get(options.model, ("auto",))[0],
+            width=None if options.width == 1 else options.width,
             out=options.out,
             epochs=options.epochs,
             data_dir=options.data_dir,
@@ -92,8 +100,9 @@ class Plan:
     def search(self, entry: Entry) -> list[Any]:
         """Return the configurations of an entry's search, at its first density."""
         rate = self.config(entry, self.densities(entry)[0]).learning_rate
+        held_out = min(HELD_OUT, len(self.dataset.train_labels) // 4)
         return [
-            self.config(entry, self.densities(entry)[0], learning_rate=factor * rate, validation=HELD_OUT)
+            self.config(entry, self.densities(entry)[0], learning_rate=factor * rate, validation=held_out)
             for factor in RATES
         ]
 

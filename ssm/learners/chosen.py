@@ -5,10 +5,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from ssm.initializers import Initializer
 from ssm.learners.base import Layers, Learner, in_order
+from ssm.learners.selection import Ties, largest
 
 Scores = Mapping[str, Array]
 
@@ -37,6 +39,16 @@ def chosen(
         return {path: weight(state[path], masks[path], params[path]) for path in params}
 
     return Learner(init, weights, choose, **more)
+
+
+def largest_of_all(values: Layers, kept: Any, *, ties: Ties) -> dict[str, Array]:
+    """Return masks of the `kept` largest of all layers' values together, of their shapes and dtype."""
+    paths = in_order(values)
+    flat = largest(jnp.concatenate([values[path].ravel() for path in paths]), kept, ties=ties)
+    parts = jnp.split(flat, np.cumsum([values[path].size for path in paths])[:-1])
+    return {
+        path: one.reshape(values[path].shape).astype(values[path].dtype) for path, one in zip(paths, parts, strict=True)
+    }
 
 
 def kept_of(size: int, density: Any) -> Any:

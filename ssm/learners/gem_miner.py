@@ -4,13 +4,12 @@ from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 from jaxtyping import Float
 
 from ssm.errors import require
-from ssm.learners.base import Learner, in_order, layerwise
-from ssm.learners.selection import largest
+from ssm.learners.base import Learner, layerwise
+from ssm.learners.chosen import largest_of_all
 from ssm.learners.straight_through import straight_through
 
 
@@ -69,12 +68,7 @@ def gem_miner(
 
 def frozen_out(scores, state, rate):
     """Return the state after the share `rate` of the active weights with the smallest |score| is frozen out."""
-    paths = in_order(scores)
-    sizes = jnp.concatenate([jnp.where(state[path].flag > 0, jnp.abs(scores[path]), -1).ravel() for path in paths])
-    active = jnp.sum(sizes >= 0, dtype=jnp.int32)
-    left = active - jnp.ceil(rate * active).astype(jnp.int32)
-    flags = jnp.split(largest(sizes, left, ties="none"), np.cumsum([scores[path].size for path in paths])[:-1])
-    return {
-        path: state[path]._replace(flag=flag.reshape(scores[path].shape).astype(scores[path].dtype))
-        for path, flag in zip(paths, flags, strict=True)
-    }
+    sizes = {path: jnp.where(one.flag > 0, jnp.abs(scores[path]), -1) for path, one in state.items()}
+    active = sum(jnp.sum(size >= 0, dtype=jnp.int32) for size in sizes.values())
+    flags = largest_of_all(sizes, active - jnp.ceil(rate * active).astype(jnp.int32), ties="none")
+    return {path: one._replace(flag=flags[path]) for path, one in state.items()}

@@ -42,11 +42,9 @@ def iterand(
 
     def finish(key, step, before, after):
         def redrawn():
-            masks = choose(after.params, after.state)
-            keys = {
-                path: jax.random.split(jax.random.fold_in(key, number)) for number, path in enumerate(in_order(masks))
-            }
-            return {path: _mixed(after.state[path], mask, rate, redraw, *keys[path]) for path, mask in masks.items()}
+            masks, numbers = choose(after.params, after.state), enumerate(in_order(after.state))
+            keys = {path: jax.random.fold_in(key, number) for number, path in numbers}
+            return {path: _mixed(keys[path], after.state[path], mask, rate, redraw) for path, mask in masks.items()}
 
         due = (step + 2) % every == 0  # the next step, counted from 1
         return after._replace(state=jax.lax.cond(due, redrawn, lambda: dict(after.state)))
@@ -57,9 +55,9 @@ def iterand(
     return chosen(SCORES, choose, weight, finish=finish)
 
 
-def _mixed(kernel, mask, rate, redraw, draw_key, fresh_key):
-    drawn = jax.random.bernoulli(draw_key, rate, kernel.shape)
-    return rerandomized(kernel, mask, drawn, redraw(fresh_key, kernel.shape, kernel.dtype))
+def _mixed(key, kernel, mask, rate, redraw):
+    drawn = jax.random.bernoulli(jax.random.fold_in(key, 0), rate, kernel.shape)
+    return rerandomized(kernel, mask, drawn, redraw(jax.random.fold_in(key, 1), kernel.shape, kernel.dtype))
 
 
 def rerandomized(kernel, mask, drawn, fresh):

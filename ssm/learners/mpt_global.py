@@ -3,16 +3,14 @@
 from typing import Annotated, NamedTuple
 
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
 from ssm.errors import require
-from ssm.learners.base import Learner, in_order
-from ssm.learners.chosen import chosen
+from ssm.learners.base import Learner
+from ssm.learners.chosen import chosen, largest_of_all
 from ssm.learners.edge_popup import SCORES
 from ssm.learners.mpt import binarized
-from ssm.learners.selection import largest
 
 
 def mpt_global(
@@ -40,13 +38,11 @@ def mpt_global(
         return scores, {path: Timed(kernel, jnp.zeros((), jnp.int32)) for path, kernel in kernels.items()}
 
     def masks(scores, state):
-        sizes = {path: jnp.abs(scores[path]) for path in in_order(scores)}
-        flat = jnp.concatenate([size.ravel() for size in sizes.values()])
-        hidden = jnp.asarray([int((1 - share) * flat.size) for share in kept_shares(density, ramp)])
+        sizes = {path: jnp.abs(score) for path, score in scores.items()}
+        total = sum(size.size for size in sizes.values())
+        hidden = jnp.asarray([int((1 - share) * total) for share in kept_shares(density, ramp)])
         now = next(iter(state.values())).step // epoch
-        chosen_ones = largest(flat, flat.size - hidden[jnp.minimum(now, ramp)], ties="none").astype(flat.dtype)
-        parts = jnp.split(chosen_ones, np.cumsum([size.size for size in sizes.values()])[:-1])
-        return {path: part.reshape(size.shape) for (path, size), part in zip(sizes.items(), parts, strict=True)}
+        return largest_of_all(sizes, total - hidden[jnp.minimum(now, ramp)], ties="none")
 
     def weights(scores, state, key):
         found = masks(scores, state)

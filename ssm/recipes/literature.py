@@ -83,7 +83,7 @@ PROTOCOL: tuple[Change, ...] = (
     change(_FEEDFORWARD, "twn", learning_rate=0.05),
     change(_FEEDFORWARD, "ttq", learning_rate=0.01, weight_decay=2e-4, cycles=2, method_options="start=mean"),
     change(_FEEDFORWARD, "sca", density=0.0, learning_rate=0.05, weight_decay=0.0),
-    change(_FEEDFORWARD, "sca", init="xavier", method_options="density=0.5"),
+    change(_FEEDFORWARD, "sca", init="xavier", method_options="density=0.5,start=1.0"),
     change(_FEEDFORWARD, "lr_net", density=0.0, optimizer="adam", learning_rate=0.01, weight_decay=0.0),
     change(_FEEDFORWARD, "lr_net", schedule="steps", milestones="0.6,0.85", decay_rate=0.1),
     change(_FEEDFORWARD, "lr_net", method_options="draws=10,scaled=True"),

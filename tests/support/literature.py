@@ -10,6 +10,7 @@ A net's layers are the keys of its kernels: `dense1`, `dense2`, or `conv`.
 """
 
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -31,6 +32,8 @@ from ssm.runs.experiment import Result
 from ssm.runs.experiment import train as train_seeds
 from ssm.supermask import Supermask
 
+REPORT = "SSM_GOLDEN_REPORT"
+"""The variable of the environment with the path of the report."""
 FOLDER = Path(__file__).parents[1] / "golden" / "literature"
 KEY = jax.random.key(0)
 
@@ -170,9 +173,24 @@ def close(found: Any, expected: Any, rtol: float = 1e-5, atol: float = 1e-7) -> 
     if isinstance(expected, Mapping):
         assert found.keys() == expected.keys()
         for path, value in expected.items():
-            np.testing.assert_allclose(np.asarray(found[path]), value, rtol=rtol, atol=atol, err_msg=path)
+            _close(found[path], value, rtol, atol, path)
     else:
-        np.testing.assert_allclose(np.asarray(found), expected, rtol=rtol, atol=atol)
+        _close(found, expected, rtol, atol)
+
+
+def _close(found: Any, expected: Any, rtol: float, atol: float, where: str = "") -> None:
+    array, wanted = np.asarray(found, np.float64), np.asarray(expected, np.float64)
+    np.testing.assert_allclose(array, wanted, rtol=rtol, atol=atol, err_msg=where)
+    if wanted.size and (size := np.abs(wanted).max()):
+        _written("numbers", float(np.abs(array - wanted).max() / size))
+
+
+def _written(kind: str, difference: float) -> None:
+    """Write a comparison down where tests.support.golden_report asks for it."""
+    if path := os.environ.get(REPORT):
+        test = Path(os.environ["PYTEST_CURRENT_TEST"].partition("::")[0]).stem
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(f"{test}\t{kind}\t{difference}\n")
 
 
 def same(found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
@@ -180,6 +198,7 @@ def same(found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
     assert found.keys() == expected.keys()
     for path, value in expected.items():
         np.testing.assert_array_equal(np.asarray(found[path]), value, err_msg=path)
+        _written("masks", 0.0)
 
 
 def short_training(learner: Learner, seeds: Sequence[int] = (0, 1)) -> tuple[Supermask, Result]:

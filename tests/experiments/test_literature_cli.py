@@ -1,0 +1,97 @@
+"""The comparison of all methods as a user runs it, on few digits of a narrow net."""
+
+import csv
+import shutil
+
+import pytest
+
+from tests.support.programs import ROOT, Place
+
+FEW = ("--dataset=mnist5k", "--width=0.05", "--epochs=1", "--seeds=2", "--methods=0,8")
+COMMAND = ("literature.py", *FEW, "--densities=0.1", "--out=runs", "--tables=tables")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("literature")
+    return Place(folder, folder)
+
+
+@pytest.fixture(scope="module")
+def done(place):
+    ran = place.program(*COMMAND)
+    assert ran.returncode == 0, ran.stderr
+    return ran
+
+
+def rows(place):
+    with open(place.here / "tables" / "literature-fcn-a.csv", newline="") as file:
+        return {(row["name"], row["asked"]): row for row in csv.DictReader(file)}
+
+
+def test_what_was_named_is_trained_and_the_rest_is_not_run(place, done):
+    found = rows(place)
+    trained = {name for (name, _), row in found.items() if row["runs"] == "2"}
+    assert trained == {"dense", "edge-popup"}
+    assert found["RigL", "0.1"]["runs"] == "0"
+    row = found["edge-popup", "0.1"]
+    assert float(row["density"]) == pytest.approx(0.1, abs=0.005)
+    assert row["layers"].split()[0].startswith("Dense_0=")
+    assert int(row["bytes"]) > 0 and found["dense", ""]["bytes"] == str(4 * weights(place))
+    assert "| RigL | 10 | not run |" in done.stdout
+    assert (place.here / "tables" / "literature-fcn-a-density.png").read_bytes().startswith(b"\x89PNG")
+
+
+def weights(place):
+    from ssm.runs.folder import read_summary
+
+    return read_summary(next(place.here.glob("runs/fcn-baseline-*")))["weights"]
+
+
+def test_the_rate_is_the_best_of_three_on_held_out_images(place, done):
+    from ssm.runs.folder import read_summary
+    from ssm.runs.names import read_config
+
+    folders = [path.parent for path in place.here.glob("runs/fcn-edge_popup-*/config.json")]
+    plain = {folder: read_config(folder / "config.json") for folder in folders}
+    searched = {folder: config for folder, config in plain.items() if config["validation"]}
+    assert sorted(round(config["learning_rate"], 4) for config in searched.values()) == [0.0333, 0.1, 0.3]
+    best = max(searched, key=lambda folder: read_summary(folder)["test_accuracy"]["mean"])
+    (final,) = (config for config in plain.values() if not config["validation"])
+    assert final["learning_rate"] == searched[best]["learning_rate"]
+
+
+def test_what_is_finished_is_not_trained_again(place, done):
+    again = place.program(*COMMAND)
+    assert again.returncode == 0, again.stderr
+    assert "epoch 1/1" not in again.stdout
+    assert again.stdout.split("results:")[1] == done.stdout.split("results:")[1]
+
+
+def test_only_the_table_is_written(place, done):
+    shutil.rmtree(place.here / "tables")
+    ran = place.program(*COMMAND, "--report")
+    assert ran.returncode == 0 and (place.here / "tables" / "literature-fcn-a.md").exists()
+
+
+def test_an_unknown_method_is_one_message(place):
+    ran = place.program("literature.py", "--methods=rigel")
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "--methods names rigel; known are" in ran.stderr and "Traceback" not in ran.stderr
+
+
+def test_a_method_s_own_options_are_in_help_and_typed(place):
+    ran = place.program("train.py", "--method=rigl", "--help")
+    assert ran.returncode == 0
+    assert "--rigl.drop" in ran.stdout and "--granet.drop" not in ran.stdout
+    assert "--rigl.drop" not in place.program("train.py", "--help").stdout
+    wrong = place.program("train.py", "--method=rigl", "--rigl.every=often")
+    assert wrong.returncode == 2
+
+
+def test_a_density_by_name(place):
+    run = ("train.py", "--model=fcn", "--dataset=mnist5k", "--width=0.1", "--epochs=6", "--seeds=1")
+    ran = place.program(*run, "--method=rigl", "--density=0.2", "--rigl.every=20")
+    assert ran.returncode == 0, ran.stderr
+    assert "method_options=every=20,steps=" in ran.stdout.replace(" ", "")
+    assert (ROOT / "experiments" / "literature.py").exists()
