@@ -55,10 +55,12 @@ def _cut(keys: Int[Array, "..."], kept: Int[Array, ""]) -> tuple[Int[Array, ""],
 
     In the latter case the key is that value's.
     """
-    padding = jnp.full(-keys.size % PARTS, LEAST, jnp.int32)
-    parts = list(jnp.concatenate([keys.ravel(), padding]).reshape(PARTS, -1))
-    lowest = reduce(jnp.minimum, [jnp.where(part == LEAST, MOST, part) for part in parts]).min()
-    highest = reduce(jnp.maximum, parts).max() + 1
+    flat = keys.ravel()
+    if padding := -keys.size % PARTS:
+        flat = jnp.concatenate([flat, jnp.full(padding, LEAST, jnp.int32)])
+    parts = list(flat.reshape(PARTS, -1))
+    # Of the largest magnitude: ~key is the key of the value's negative.
+    largest_key = reduce(jnp.maximum, [jnp.where(part == LEAST, 0, part ^ (part >> 31)) for part in parts]).max()
 
     def goes_on(search: _Search) -> Array:
         return (search.above_low != kept) & (search.high > search.low + 1)
@@ -67,7 +69,8 @@ def _cut(keys: Int[Array, "..."], kept: Int[Array, ""]) -> tuple[Int[Array, ""],
         return _turn(search, kept, parts)
 
     one, zero = jnp.ones((), jnp.float32), jnp.zeros((), jnp.int32)
-    begin = _Search(lowest, highest, _count(parts, lowest), zero, one, one, zero == 0, zero)
+    every = jnp.full((), keys.size, jnp.int32)  # but for NaN, which only keeps the search from ending early
+    begin = _Search(~largest_key, largest_key + 1, every, zero, one, one, zero == 0, zero)
     found = lax.while_loop(goes_on, turn, begin)
     none = kept <= 0
     return jnp.where(none, MOST, found.low), jnp.where(none, 0, found.above_low)

@@ -122,7 +122,7 @@ def top(scores: Float[Array, "..."], number: Any, among: Array | None = None) ->
     number: an int, traced or not, of at most the ones of `among`.
     """
     allowed = jnp.ones(scores.shape, bool) if among is None else among > 0
-    flat = jnp.where(allowed, scores, -jnp.inf).ravel()
+    flat = jnp.where(allowed, scores, jnp.nan).ravel()  # which is never kept
     # The last of equal ones in reverse order are the first.
     chosen = largest(flat[::-1], number)[::-1].reshape(scores.shape)
     return (chosen & allowed).astype(scores.dtype)

@@ -1,0 +1,92 @@
+"""Seconds per epoch and seed of every method on the FCN and full MNIST, by turns; run it on an idle machine.
+
+python experiments/benchmarks/learners.py --data-dir DIR
+python experiments/benchmarks/learners.py --selection        # of the largest of many scores, beside a sort
+"""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from turns import by_turns, epochs_of
+
+from ssm.runs.program import run_program
+
+FIRST = ("signed", "baseline")
+KEPT = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Time the methods' epochs, evaluation included."""
+
+    methods: str = ""
+    """Names as --method has them, with commas between (default: all)."""
+    data_dir: Path | None = None
+    """Folder of the MNIST files (default: where train.py looks)."""
+    rounds: int = 3
+    """Timed epochs of each method."""
+    seeds: int = 2
+    """Seeds of each method."""
+    selection: bool = False
+    """Time instead the selection of a tenth of a layer's scores, on one device."""
+
+
+def main(options: Options) -> None:
+    from ssm.training.devices import use_host_devices
+
+    use_host_devices()
+    if options.selection:
+        print("\n".join(selection(options.rounds)))
+        return
+    from ssm import data
+    from ssm.recipes import build
+    from ssm.recipes.config import resolve
+    from ssm.recipes.literature import LITERATURE
+
+    digits = data.load("mnist", data_dir=options.data_dir)
+    names = options.methods.split(",") if options.methods else [*FIRST, *LITERATURE]
+    ready = {}
+    for name in names:
+        given = {"model": "fcn", "method": name, "preset": "protocol", "dataset": "mnist"}
+        config = resolve(**given, samples=len(digits.train_labels), overrides={})
+        trainer = build.trainer(config, digits, live=False)
+        ready[name] = (epochs_of(trainer, config, options.seeds), options.seeds)
+    found = by_turns(ready, options.rounds)
+    slowest = max(map(len, names))
+    first = found[names[0]]["median"]
+    for name, times in found.items():
+        print(
+            f"{name:{slowest}}  minimum {times['minimum']:.3f}  median {times['median']:.3f} s per epoch and seed"
+            f"  {times['median'] / first:.2f} of {names[0]}"
+        )
+
+
+def selection(rounds: int) -> list[str]:
+    """Return lines of milliseconds: the largest of the FCN's first layer's scores by counting, and by a sort."""
+    import jax
+    import jax.numpy as jnp
+
+    from ssm.learners.selection import largest
+
+    scores = jnp.abs(jax.random.normal(jax.random.key(0), (784, 300)))
+    kept = round(KEPT * scores.size)
+    ways = {
+        "by counting": lambda values: largest(values, kept),
+        "by a sort": lambda values: values >= jnp.sort(values, axis=None)[-kept],
+    }
+    lines = []
+    for name, way in ways.items():
+        compiled = jax.jit(way)
+        jax.block_until_ready(compiled(scores))
+        times = []
+        for _ in range(20 * rounds):
+            start = time.perf_counter()
+            jax.block_until_ready(compiled(scores))
+            times.append(time.perf_counter() - start)
+        lines.append(f"{name}: minimum {1e3 * min(times):.2f} ms of {scores.size:,} scores")
+    return lines
+
+
+if __name__ == "__main__":
+    run_program(main, Options, description=__doc__)
