@@ -10,7 +10,7 @@ import optax
 import pytest
 
 from ssm.errors import UserError
-from ssm.losses import by_name, clipped_cross_entropy, cross_entropy
+from ssm.losses import by_name, clipped_cross_entropy, cross_entropy, squared_hinge
 from ssm.models import elu
 from ssm.ternary import ternarize
 from tests.support import golden_cases
@@ -103,3 +103,10 @@ def test_by_name():
     assert by_name("clipped") is clipped_cross_entropy
     with pytest.raises(UserError, match="unknown loss 'mse'; known are log_softmax, clipped"):
         by_name("mse")
+
+
+def test_squared_hinge_by_hand(compiled):
+    logits, labels = jnp.asarray([[2.0, -0.5, 0.5], [0.0, 0.0, 0.0]]), jnp.asarray([0, 2])
+    # The first: 0 for its class, (1 - 0.5)^2 and (1 + 0.5)^2 for the others, of three.
+    np.testing.assert_allclose(compiled(squared_hinge)(logits, labels), [2.5 / 3, 1.0], rtol=1e-6)
+    assert by_name("squared_hinge") is squared_hinge

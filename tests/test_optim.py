@@ -6,7 +6,7 @@ import optax
 import pytest
 
 from ssm.errors import UserError
-from ssm.optim import exponential, reach, sgdw
+from ssm.optim import adam, cosine, exponential, reach, sgdw
 
 
 def run(rule_of, gradients, start=2.0):
@@ -85,3 +85,22 @@ def test_how_far_a_parameter_moves_without_a_gradient(nesterov, momentum, moves)
 
     after, _ = jax.lax.fori_loop(0, 500, step, (params, state))
     assert float(after) == pytest.approx(moves, rel=1e-5)
+
+
+def test_adam_is_optax_s_and_its_decay_is_where_it_is_asked_for():
+    gradients = [1.0, -0.5, 2.0]
+    assert run(lambda i: adam(0.1, 0.0), gradients) == pytest.approx(run(lambda i: optax.adam(0.1), gradients))
+    coupled = run(lambda i: optax.chain(optax.add_decayed_weights(0.3), optax.adam(0.1)), gradients)
+    assert run(lambda i: adam(0.1, 0.3), gradients) == pytest.approx(coupled)
+    # The first step of Adam is the rate: 2 - 0.1 - 0.3 * 2.
+    assert run(lambda i: adam(0.1, 0.3, decay="decoupled"), [5.0]) == pytest.approx(1.3)
+    with pytest.raises(UserError, match="decay must be 'decoupled' or 'coupled'"):
+        adam(0.1, 0.0, decay="none")
+
+
+def test_a_cosine_by_hand():
+    np.testing.assert_allclose(
+        cosine(np.asarray([0, 25, 50, 75, 99]), steps=100)[:4], [1, 0.853553, 0.5, 0.146447], rtol=1e-5
+    )
+    np.testing.assert_allclose(cosine(np.asarray([0, 25, 50, 75]), steps=100, cycles=2), [1, 0.5, 1, 0.5], rtol=1e-6)
+    assert cosine(100 - 1, steps=100) == pytest.approx(0.5 - 0.5 * np.cos(np.pi / 100))

@@ -25,10 +25,13 @@ HEAD += "memory, products, launches min | row min |\n|" + "---|" * 10
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Compile epochs of the signed nets, preset default, and count what a training step runs."""
+    """Compile epochs of masked nets, preset default, and count what a training step runs."""
 
     ways: str = "fcn float32,conv4 float32,resnet20 float32"
     """With commas between: NET PRECISION [LOOP [FORM]]; the loop over seeds is by default the one that a GPU takes."""
+    methods: str = "signed"
+    """Methods, as --method has them, on their default preset.  What a step does by turns or only at times (a
+    selection's search, new connections) is counted once."""
     seeds: int = 50
     """Seeds trained at once."""
     json: bool = False
@@ -54,7 +57,7 @@ class Counted:
     minutes: dict[str, float]
 
 
-def counted(way: str, seeds: int, device: Any) -> Counted:
+def counted(way: str, seeds: int, device: Any, method: str = "signed") -> Counted:
     """Return what a way's epoch comes to for so many seeds; raises UserError for a way that there isn't."""
     import jax
 
@@ -74,7 +77,7 @@ def counted(way: str, seeds: int, device: Any) -> Counted:
             f"--ways: {way!r} is not NET PRECISION [LOOP [FORM]]; of precisions there are {', '.join(PEAK)}"
         )
     dataset, samples, shape = GIVEN.get(model, CIFAR)
-    named = {"model": model, "method": "signed", "preset": "default", "dataset": dataset}
+    named = {"model": model, "method": method, "preset": "default", "dataset": dataset}
     config = resolve(**named, samples=samples, overrides={"precision": precision})
     form: Any = more[1] or "auto"
     task = build.make_task(config, image_shape=shape, classes=10, form=form)
@@ -166,11 +169,15 @@ def main(options: Options) -> None:
             print(f"of all seeds and epochs are ESTIMATES: bytes at {BANDWIDTH / 1e12} TB/s, operations at the data")
             print(f"sheet's peak, {LAUNCH * 1e6:.0f} us a kernel.  All hidden units are trained.\n{HEAD}", flush=True)
         for way in map(str.strip, options.ways.split(",")):
-            found = counted(way, options.seeds, device)
-            print(
-                json.dumps({"way": way} | asdict(found)) if options.json else line(way, found, options.seeds),
-                flush=True,
-            )
+            for method in map(str.strip, options.methods.split(",")):
+                found = counted(way, options.seeds, device, method)
+                name = way if method == "signed" else f"{way}, {method}"
+                print(
+                    json.dumps({"way": way, "method": method} | asdict(found))
+                    if options.json
+                    else line(name, found, options.seeds),
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

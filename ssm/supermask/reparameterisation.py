@@ -61,6 +61,7 @@ class _Noisy(AbstractContextManager[None]):
         self.variances, self.left = variances, set(variances)
         self.keys = {path: jax.random.fold_in(key, number) for number, path in enumerate(sorted(variances))}
         self.context = nn.intercept_methods(self._call)
+        self.inside = False  # a layer that draws: its product is called by a clone of it, which is called as it is
 
     def __enter__(self) -> None:
         self.context.__enter__()
@@ -75,7 +76,7 @@ class _Noisy(AbstractContextManager[None]):
 
     def _call(self, function: Callable[..., Any], args: Any, kwargs: Any, context: Any) -> Any:
         module, path = context.module, "/".join((*context.module.path, "kernel"))
-        if path not in self.variances or context.method_name != "__call__":
+        if self.inside or path not in self.variances or context.method_name != "__call__":
             return function(*args, **kwargs)
         if isinstance(module, nn.Dense):
             name, product = "dot_general", module.dot_general or lax.dot_general
@@ -87,4 +88,8 @@ class _Noisy(AbstractContextManager[None]):
         normal = partial(jax.random.normal, self.keys[path])
         drawing: dict[str, Any] = {name: partial(drawn_output, product, self.variances[path], normal)}
         plain = module.clone(parent=None, name=None, **drawing)
-        return plain.apply({"params": module.variables["params"]}, *args, **kwargs)
+        self.inside = True
+        try:
+            return plain.apply({"params": module.variables["params"]}, *args, **kwargs)
+        finally:
+            self.inside = False

@@ -64,3 +64,12 @@ def test_fingerprint_tells_contents_apart_and_nothing_else():
     assert first.fingerprint() != make(train_labels=np.array([1, 1, 1], np.int32)).fingerprint()
     assert first.fingerprint() != make(test_images=np.ones((2, 2, 2, 1), np.uint8)).fingerprint()
     assert len(first.fingerprint()) == 16
+
+
+def test_the_last_training_images_are_held_out(digits):
+    own = digits.held_out(45)
+    assert (len(own.train_labels), len(own.test_labels)) == (160, 45)
+    np.testing.assert_array_equal(own.test_images, digits.train_images[-45:])
+    np.testing.assert_array_equal(own.train_labels, digits.train_labels[:-45])
+    assert own.source.endswith("the last 45 training images as test set")
+    assert own.fingerprint() != digits.fingerprint() and digits.held_out(0) is digits

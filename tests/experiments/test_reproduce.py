@@ -17,6 +17,7 @@ from ssm.runs.mask_file import load_masks, save_masks
 from ssm.runs.reader import read_finished
 from ssm.runs.reproduction import check_seed, compare, environment_differences
 from ssm.runs.value_file import save_values, value_path
+from ssm.runs.weight_file import save_weights, weight_path
 from tests.support.made_runs import make_run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -158,6 +159,16 @@ def test_scales_and_offsets_are_compared(tmp_path):
     assert compare(one, one, 0).values is True
     assert compare(one, other, 0).values is False and not compare(one, other, 0).same
     assert "scales, offsets and batch statistics differ" in reproduce.report(one, other, 0)
+
+
+def test_kept_weights_are_compared(tmp_path):
+    one, other = (read_finished(make_run(tmp_path / name)) for name in "ab")
+    assert compare(one, other, 0).weights is None
+    for run, value in ((one, 1), (other, 1 + 2**-23)):
+        save_weights(weight_path(run.folder, 0), {"Dense_0": np.full((2, 2), value, np.float32)})
+    assert compare(one, one, 0).weights is True and compare(one, one, 0).same
+    assert compare(one, other, 0).weights is False and not compare(one, other, 0).same
+    assert "weights differ" in reproduce.report(one, other, 0)
 
 
 def test_a_seed_that_is_excluded_this_time_is_reported(again, copied, tmp_path):

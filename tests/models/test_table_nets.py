@@ -15,7 +15,9 @@ PAIRS = sorted(
 NARROW = {"width": 0.125, "batch_size": 8, "epochs": 1, "validation": 0}
 
 
-@pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("compiled_quickly")]
+
+
 @pytest.mark.parametrize(("model", "method"), PAIRS, ids="-".join)
 def test_one_step_of_the_published_recipe(model, method):
     data = noisy_classes((32, 32, 3), 8, 4)

@@ -1,0 +1,54 @@
+import pytest
+
+from comparison.entries import BLOCK_A, BLOCK_B
+from comparison.records import holm, with_differences
+from comparison.report import comma_separated, table
+from ssm.recipes.literature import LITERATURE
+
+
+def test_holm_by_hand():
+    # Four tests: 0.01 * 4, 0.015 * 3, 0.03 * 2 raised to no less than the one before, 0.9.
+    assert holm([0.01, 0.015, 0.02, 0.9]) == pytest.approx([0.04, 0.045, 0.045, 0.9])
+    assert holm([0.4, 0.5]) == pytest.approx([0.8, 0.8])
+    assert holm([0.9]) == [0.9] and holm([]) == []
+
+
+def row(name, accuracies, **more):
+    found = {"number": 0, "name": name, "method": "x", "values": "frozen", "asked": None, "runs": len(accuracies)}
+    if accuracies:
+        found |= {"accuracies": accuracies, "accuracy": sum(accuracies) / len(accuracies), "density": 0.1}
+        found |= {"lowest": min(accuracies), "highest": max(accuracies), "failed": 0, "learning_rate": 0.1}
+        found |= {"layers": {"Dense_0": 0.1}, "bytes": 8000, "bits": 0.24}
+    return found | more
+
+
+def test_differences_are_to_the_signed_supermask_and_corrected():
+    rows = with_differences(
+        [
+            row("signed Supermask", [0.97, 0.971, 0.972]),
+            row("other", [0.98, 0.981, 0.982]),
+            row("same", [0.971, 0.971, 0.971]),
+            row("not run", []),
+        ]
+    )
+    assert [one["difference"] for one in rows[:3]] == pytest.approx([0, 0.01, 0])
+    assert rows[0]["p"] is None and rows[3]["p"] is None and rows[3]["difference"] is None
+    assert rows[1]["p"] < 0.01 and rows[2]["p"] == pytest.approx(1)
+
+
+def test_the_table_says_what_was_not_run():
+    text = table(with_differences([row("signed Supermask", [0.97, 0.972]), row("RigL", [], asked=0.1)]))
+    lines = text.splitlines()
+    assert lines[2].startswith(
+        "| signed Supermask | 10.00 | 97.10 | 97.00 to 97.20 | +0.00 |  | frozen | 0.24 | 8,000 |"
+    )
+    assert lines[3].startswith("| RigL | 10 | not run |")
+    assert len({line.count("|") for line in lines}) == 1
+    assert comma_separated([row("a", [0.5])]).splitlines()[1].count("0.5") >= 1
+
+
+def test_every_method_is_compared():
+    assert {entry.method for entry in BLOCK_A} >= set(LITERATURE) - {"bnn", "bbg"}
+    assert {entry.method for entry in BLOCK_B} >= set(LITERATURE)
+    names = [entry.name for entry in BLOCK_A]
+    assert len(set(names)) == len(names)
