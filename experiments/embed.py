@@ -70,6 +70,14 @@ def code(path: str, first: str, last: str) -> None:
     print("\n".join(["```python", *lines, "```"]))
 
 
+def printed() -> None:
+    """Print the paper's literature table, with what is known to be wrong with it."""
+    from comparison.printed import rows
+
+    head, *lines = rows(ROOT / "experiments" / "results" / "literature")
+    _print(head, lines)
+
+
 def learner_lines() -> None:
     """Print how many lines of code each learner's file has: without imports, docstrings, comments and empty lines."""
     files = sorted((ROOT / "ssm" / "learners").glob("*.py"))

@@ -31,10 +31,10 @@ def mpt_global(
     require(ramp, "ramp", "at least 1", lambda value: value >= 1)
     require(epoch, "epoch", "at least 1", lambda value: value >= 1)
 
-    base = chosen(SCORES, lambda scores, kernels: {}, binarized)
+    begun = chosen(SCORES, lambda scores, kernels: kernels, lambda kernel, mask, score: kernel).init
 
     def init(key, kernels):
-        scores, kernels = base.init(key, kernels)
+        scores, kernels = begun(key, kernels)
         return scores, {path: Timed(kernel, jnp.zeros((), jnp.int32)) for path, kernel in kernels.items()}
 
     def masks(scores, state):

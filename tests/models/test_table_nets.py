@@ -8,6 +8,7 @@ from ssm.recipes.config import resolve
 from ssm.recipes.published import PUBLISHED, TABLE_NETS
 from ssm.training.loop import train_members
 from tests.conftest import noisy_classes
+from tests.support.groups import one_device
 
 PAIRS = sorted(
     {(model, method) for one in PUBLISHED for model in one.models for method in one.methods if model in TABLE_NETS}
@@ -24,7 +25,7 @@ def test_one_step_of_the_published_recipe(model, method):
     config = resolve(
         model=model, method=method, preset="published", dataset="cifar10", samples=8, overrides=dict(NARROW)
     )
-    trainer = build.trainer(config, data)
+    trainer = build.trainer(config, data, devices=one_device())
     (outcome,) = train_members(trainer, [build.member(config, 3)], variables=True)
     assert outcome.final["failed_epoch"] is None
     assert np.isfinite(outcome.history[0]["train_loss"])
