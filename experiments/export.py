@@ -115,12 +115,17 @@ def _summary(artifact: Artifact, path: Path, size: int) -> list[str]:
     )
     if samples := about.get("checked_samples"):
         lines.append(f"Checked: frozen weights, and the outputs of {samples} test samples, are those that the run kept")
+    if "test_accuracy_of_draws" in about:
+        accuracy = 100 * about["test_accuracy_of_draws"]
+        lines.append(f"The run tested draws of the weights ({accuracy:.2f} %); the file holds the likeliest ones")
+    if artifact.own_values:
+        lines.append(f"{artifact.own_values:,} weights have values of their own, 4 bytes each: no small file")
     cells = [["form", "bytes", "dense / form"]]
     for name, count in (
         ("dense float32", whole.dense),
         ("csr (the paper's metric)", whole.csr),
-        ("two bits per weight", whole.two_bit),
-        ("entropy bound", whole.entropy),
+        ("two bits per weight", whole.two_bit + 4 * artifact.own_values),
+        ("entropy bound", whole.entropy + 4 * artifact.own_values),
         (f"this file ({path.suffix})", size),
     ):
         cells.append([name, f"{count:,.0f}", f"{whole.dense / max(count, 1):.1f}"])

@@ -47,7 +47,8 @@ class Options:
 
 
 def examples() -> list[bytes]:
-    """Return small artefacts: of constants, weights drawn again with batch normalisation, and an own module."""
+    """Return small artefacts: of constants, weights drawn again with batch normalisation, an own module, two constants
+    in a layer, and values of its own."""
     rng, found, named = np.random.default_rng(0), [], {"class_names": ("a", "b", "ç"), "about": {"accuracy": 0.5}}
     fcn = Architecture(model="fcn", inputs=(4, 4, 1), classes=3, width=0.05)
     config: dict[str, Any] = {"model": "resnet20", "width": 0.1, "batch_norm": "affine"}
@@ -63,7 +64,11 @@ def examples() -> list[bytes]:
         layers = {name: Layer(rng.integers(-1, 2, shape, np.int8), constant) for name, shape in shapes.items()}
         arrays = {name: rng.random(shape, np.float32) for name, shape in values.items()}
         found.append(to_bytes(Artifact(layers=layers, values=arrays, **more)))
-    return found
+    signs = {name: rng.integers(-1, 2, shape, np.int8) for name, shape in small.items()}
+    mixed = {name: Layer(ternary, (0.25, 0.5)) for name, ternary in signs.items()}
+    own = 1 - rng.random(np.count_nonzero(signs["Dense_1"]), np.float32)
+    mixed["Dense_1"] = Layer(np.abs(signs["Dense_1"]), None, own)
+    return [*found, to_bytes(Artifact(layers=mixed, architecture=fcn, **named))]
 
 
 def damaged(data: bytes, other: bytes, rng: random.Random) -> bytes:
@@ -123,7 +128,8 @@ def mutated(kind: str, files: list[bytes], rng: random.Random) -> bytes:
         case _:
             place = ("text", "values", "words").index(kind)
             ours[place] = rng.choice((theirs[place], *[damaged(ours[place], theirs[place], rng)] * 4))
-    return pack_text(ours[0][:MOST_HEADER], *(part[: len(part) // 4 * 4] for part in ours[1:]))
+    version = head[1] if rng.random() < 0.9 else 3 - head[1]
+    return pack_text(ours[0][:MOST_HEADER], *(part[: len(part) // 4 * 4] for part in ours[1:]), version=version)
 
 
 def main(options: Options) -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from ssm.runs.history import curve, read_history
 from ssm.runs.program import run_program
 from ssm.runs.reader import read_finished
 from ssm.runs.value_file import value_path
+from ssm.runs.weight_file import weight_path
 
 LIMIT = 100_000
 """Bytes per file; larger ones do not belong in the repository."""
@@ -22,8 +24,8 @@ LIMIT = 100_000
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Copy a run's configuration, environment and summary, its curve over the seeds, and each seed's masks, values and
-    examples, to DEST/NAME."""
+    """Copy a run's configuration, environment and summary, its curve over the seeds, and each seed's masks, values,
+    examples and weights, to DEST/NAME."""
 
     run: tyro.conf.Positional[Path]
     """The run's folder."""
@@ -34,7 +36,7 @@ class Options:
 
 
 def main(options: Options) -> None:
-    """Publish the run; nothing is written unless every file exists and is small.
+    """Publish the run; nothing is written unless every file exists and is small, but that large weights are left out.
 
     Raises:
         UserError: for a folder that is not a run, or cannot be written, or a file above the limit.
@@ -46,12 +48,17 @@ def main(options: Options) -> None:
     failed = [entry["seed"] for entry in finished.summary["failed"]]
     names = ["config.json", "environment.json", "summary.json"]
     for seed in finished.mask_seeds[: options.masks]:
-        own = (mask_path(run, seed), value_path(run, seed), example_path(run, seed))
+        own = (mask_path(run, seed), value_path(run, seed), example_path(run, seed), weight_path(run, seed))
         names += [str(path.relative_to(run)) for path in own if path.exists()]
     try:
         files = {name: (run / name).read_bytes() for name in names}
     except OSError as error:
         raise UserError(f"{error.filename} cannot be read: {error.strerror}") from error
+    large = [name for name, data in files.items() if name.startswith("weights/") and len(data) > LIMIT]
+    for name in large:
+        print(
+            f"without {name}: it has {len(files.pop(name)):,} bytes; at most {LIMIT:,} are published", file=sys.stderr
+        )
     points = curve(read_history(run / "history.csv"), failed=failed)
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
@@ -65,7 +72,9 @@ def main(options: Options) -> None:
         dest = options.dest / run.name
         for name, data in files.items():
             write_atomic(dest / name, data)
-        for path in [path for kind in ("masks", "values", "examples") for path in dest.glob(f"{kind}/*.npz")]:
+        for path in [
+            path for kind in ("masks", "values", "examples", "weights") for path in dest.glob(f"{kind}/*.npz")
+        ]:
             if str(path.relative_to(dest)) not in files:  # from an earlier copy with more seeds
                 path.unlink()
     except OSError as error:

@@ -130,10 +130,10 @@ def outcome(found: Comparison, *, baseline: bool) -> list[str]:
         compared.append("masks")
         if any(layer.count for layer in found.masks.values()):
             lines += ["masks:", *mask_lines(found)]
-    if found.values is not None:
-        compared.append("scales, offsets and batch statistics")
-        if not found.values:
-            lines.append("scales, offsets and batch statistics differ")
+    for name, same in (("scales, offsets and batch statistics", found.values), ("weights", found.weights)):
+        if same is not None:
+            compared.append(name)
+            lines += [] if same else [f"{name} differ"]
     if found.epochs:
         compared.append("the figures of all epochs")
     if found.epoch is not None:

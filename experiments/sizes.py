@@ -62,9 +62,11 @@ def _row(run: FinishedRun, seeds: list[int]) -> list[str]:
     artifacts = [from_run(run, seed) for seed in seeds]
     forms = [total(map(sizes, artifact.to_numpy().values())) for artifact in artifacts]
     dense, csr, two_bit, bound = (float(np.mean(column)) for column in zip(*forms, strict=True))
+    values = 4 * float(np.mean([artifact.own_values for artifact in artifacts]))  # which no two bits say
+    two_bit, bound = two_bit + values, bound + values
     file = float(np.mean([len(to_bytes(artifact)) for artifact in artifacts]))
     remaining = np.mean([artifact.remaining / artifact.weights for artifact in artifacts])
-    accuracy = np.mean([artifact.about["test_accuracy"] for artifact in artifacts])
+    accuracy = np.mean([run.summary["test_accuracy"]["values"][str(seed)] for seed in seeds])
     left = np.mean([artifact.compact().size for artifact in artifacts])
     net = cells.net(with_config(run.summary, run.config))
     name = " ".join([*net, *(str(run.setting(key)) for key in ("preset", "dataset"))])

@@ -38,6 +38,20 @@ def profiles(mask: Int8[np.ndarray, "*window inputs outputs"]) -> Profiles:
     return Profiles(rows=used.mean(axis=(0, 2)), columns=used.mean(axis=(0, 1)))
 
 
+def with_hidden(
+    weights: Float32[np.ndarray, "..."], mask: Int8[np.ndarray, "..."], *, seed: int = 0
+) -> Float32[np.ndarray, "..."]:
+    """Return the weights under a mask with those that it hides, where they are 0, drawn from the ones that it keeps.
+
+    So a shuffled mask meets weights of the same distribution, of a net whose hidden weights are not known.
+    """
+    unknown, kept = (mask == 0) & (weights == 0), weights[mask != 0]
+    filled = weights.copy()
+    if kept.size:
+        filled[unknown] = np.random.default_rng(seed).choice(kept, np.count_nonzero(unknown))
+    return filled
+
+
 def similarity(a: Int8[np.ndarray, "*window inputs outputs"], b: Int8[np.ndarray, "*window inputs outputs"]) -> float:
     """Return how alike two masks' profiles are: (corr(r_a, r_b) + corr(c_a, c_b)) / 2, in [-1, 1].
 

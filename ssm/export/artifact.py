@@ -49,7 +49,7 @@ class Artifact(Contents):
         return len(data)
 
     def to_numpy(self) -> dict[str, Int8[np.ndarray, "..."]]:
-        """Return the ternary layers, in {-1, 0, 1}: kernels over their `constant`, or masks where that is None."""
+        """Return the ternary layers, in {-1, 0, 1}: kernels over their constants, or masks where there is none."""
         return {name: layer.ternary for name, layer in self.layers.items()}
 
     def to_dense(self) -> dict[str, Float32[np.ndarray, "..."]]:
@@ -74,6 +74,11 @@ class Artifact(Contents):
     def remaining(self) -> int:
         """The number of weights that are not 0."""
         return sum(int(np.count_nonzero(layer.ternary)) for layer in self.layers.values())
+
+    @property
+    def own_values(self) -> int:
+        """The number of weights that the file holds as float32, as no constant is theirs."""
+        return sum(layer.own.size for layer in self.layers.values() if layer.own is not None)
 
     @property
     def module(self) -> nn.Module:

@@ -22,6 +22,11 @@ from ssm.models.graph import Node, Shape
 BLOCK = 64  # numbers that a convolution sums at once
 NETPBM = {1: "5", 3: "6"}  # the kind of a binary PGM or PPM, by channels
 LINE = 120
+RESCALED = {
+    "dense": "".join(f"\n        {sum_} *= ratio;" for sum_ in "abcd"),
+    "conv": "\n            for (int k = 0; k < BLOCK; k++)\n                sum[k] *= ratio;",
+}
+"""How the sum of the inputs whose weights are above 0 is made ready, where the layer has a constant for each sign."""
 
 
 def to_c(artifact: Artifact, *, name: str = "net") -> str:
@@ -31,13 +36,18 @@ def to_c(artifact: Artifact, *, name: str = "net") -> str:
     NAME_MAIN the file is a program that classifies a PGM file, or a PPM file if the net takes three channels.
 
     Raises:
-        UserError: for a ResNet or the user's own net, for one whose weights do not share a magnitude by layer, and for
-            one too large for a C compiler's int.
+        UserError: for a ResNet or the user's own net, for one whose weights do not share a magnitude by layer or by
+            layer and sign, and for one too large for a C compiler's int.
     """
     net = artifact.known()
     if net.model != "fcn" and net.model not in PAIRS:
         raise UserError(f"C files are written of the FCN and the Conv nets, not of {net.model}; .onnx takes every net")
-    if other := [layer for layer, each in artifact.layers.items() if each.constant is None]:
+    if own := [layer for layer, each in artifact.layers.items() if each.own is not None]:
+        raise UserError(
+            f"{', '.join(own)} hold{'s' * (len(own) == 1)} {artifact.own_values:,} values of their own; a C file is "
+            "for ternary layers, which it adds and subtracts; .onnx takes every net"
+        )
+    if other := [layer for layer, each in artifact.layers.items() if each.drawn]:
         raise UserError(
             f"the weights of {', '.join(other)} do not share one magnitude, and a C file only adds and subtracts: it "
             "takes nets of signed constants; .onnx takes every net"
@@ -61,7 +71,7 @@ def to_c(artifact: Artifact, *, name: str = "net") -> str:
         *body.tables,
         _source("common"),
         *([_source("planes")] if body.border else []),
-        *(_source(kind, INDEX=f"{dtype}_t") for kind, dtype in sorted(body.used)),
+        *(_function(*one) for one in sorted(body.used)),
         _source("net", NET=name, CALLS="\n    ".join(body.calls)),
     ]
     if channels in NETPBM:
@@ -74,15 +84,15 @@ def to_c(artifact: Artifact, *, name: str = "net") -> str:
 class _Body:
     """The calls of a net's function, in order, and the tables that they name.
 
-    calls, tables: lines of C.  used: the functions that are made for a type of index.  border: 1 where there are
-    convolutions, whose channels are planes with a border of 0.  taps: the most of a convolution.  area: the most
-    numbers of an output; two areas of the caller's memory take turns.
+    calls, tables: lines of C.  used: the functions that are made, for a type of index and one constant or two.
+    border: 1 where there are convolutions, whose channels are planes with a border of 0.  taps: the most of a
+    convolution.  area: the most numbers of an output; two areas of the caller's memory take turns.
     """
 
     def __init__(self, net: Compact) -> None:
         self.calls = ["standardise(image, flip, x);"]
         self.tables: list[str] = []
-        self.used: set[tuple[str, str]] = set()
+        self.used: set[tuple[str, str, bool]] = set()
         self.border = int(any(node.op == "conv" for node in net.nodes))
         self.taps = self.area = 0
         self._areas = "x", "y"
@@ -152,6 +162,7 @@ class _Body:
     def _layer(self, node: Node, kernel: np.ndarray, positions: Int[np.ndarray, " inputs"], *, zero: int) -> list[str]:
         """Add a layer's tables, and return the names of its function and of the tables, and its constant.
 
+        Where both signs have one, it is that of the weights below 0, and the ratio of the other to it is the next.
         `positions` are what the kernel's inputs are called in the table, `zero` what is 0.
         """
         kernel = kernel.reshape(-1, node.size)
@@ -163,9 +174,22 @@ class _Body:
                 index += [*chosen, *[zero] * (-len(chosen) % 4)]
                 fours.append(-(-len(chosen) // 4))
         layer = re.sub(r"\W", "_", node.name.lower())
-        self.used.add((node.op, dtype))
+        minus, plus = (float(max(end, 0)) for end in (-kernel.min(), kernel.max()))
+        two = bool(minus and plus and minus != plus)
+        self.used.add((node.op, dtype, two))
         self.tables += [_table(dtype, f"{layer}_index", index), _table(dtype, f"{layer}_fours", fours)]
-        return [f"{node.op}_{dtype}_t", f"{layer}_index", f"{layer}_fours", _float(np.abs(kernel).max())]
+        constants = [_float(minus), _float(plus / minus)] if two else [_float(max(minus, plus))]
+        return [_name(node.op, dtype, two), f"{layer}_index", f"{layer}_fours", *constants]
+
+
+def _name(op: str, dtype: str, two: bool) -> str:
+    return f"{op}{'2' * two}_{dtype}_t"
+
+
+def _function(op: str, dtype: str, two: bool) -> str:
+    """Return the function of a layer, for a type of index and for one constant or two."""
+    more = {"TWO": "2", "RATIO": " float ratio,", "RESCALED": RESCALED[op]}
+    return _source(op, INDEX=f"{dtype}_t", **(more if two else dict.fromkeys(more, "")))
 
 
 def _table(dtype: str, name: str, values: Sequence[int]) -> str:

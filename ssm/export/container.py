@@ -20,7 +20,7 @@ from jaxtyping import Float32, UInt32
 from ssm.errors import UserError
 
 MAGIC = b"\x89SSM\r\n\x1a\n"
-VERSION = 1
+VERSIONS = (1, 2)
 HEAD = struct.Struct("<8sHHIIII32s")
 MOST_HEADER = 1 << 20  # bytes of inflated JSON: Python's objects take some 25 times as much
 MOST_LEVELS = 32  # of nested lists and objects
@@ -30,16 +30,21 @@ _BAD_TEXT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class Parts(NamedTuple):
-    """The parts of an artefact's file: its header, the concatenated float32 values, and the coder's 32-bit words."""
+    """The parts of an artefact's file: its header, the concatenated float32 values, and the coder's 32-bit words.
+
+    `version` is that of the format which the header needs.
+    """
 
     header: dict[str, Any]
     values: Float32[np.ndarray, " values"]
     words: UInt32[np.ndarray, " words"]
+    version: int = 1
 
 
 class Head(NamedTuple):
-    """The fixed head: lengths in bytes of the packed header, its JSON, the values and the words, and the checksum."""
+    """The fixed head: version; lengths in bytes of the packed header, its JSON, the values and the words; checksum."""
 
+    version: int
     packed: int
     inflated: int
     values: int
@@ -57,10 +62,11 @@ def pack(parts: Parts) -> bytes:
         raise ValueError("values that are not finite")
     _check(parts.header)
     text = json.dumps(parts.header, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
-    return pack_text(text, parts.values.astype("<f4").tobytes(), parts.words.astype("<u4").tobytes())
+    values, words = parts.values.astype("<f4").tobytes(), parts.words.astype("<u4").tobytes()
+    return pack_text(text, values, words, version=parts.version)
 
 
-def pack_text(text: bytes, values: bytes, words: bytes) -> bytes:
+def pack_text(text: bytes, values: bytes, words: bytes, *, version: int = 1) -> bytes:
     """Return the bytes of a file from the header's JSON, and the values and words as bytes.
 
     Raises:
@@ -70,7 +76,7 @@ def pack_text(text: bytes, values: bytes, words: bytes) -> bytes:
         raise ValueError(f"the header has {len(text):,} bytes; at most {MOST_HEADER:,} can be saved")
     header = zlib.compress(text, 9)
     return sign(
-        HEAD.pack(MAGIC, VERSION, 0, len(header), len(text), len(values), len(words), bytes(32)),
+        HEAD.pack(MAGIC, version, 0, len(header), len(text), len(values), len(words), bytes(32)),
         header + values + words,
     )
 
@@ -112,7 +118,8 @@ def unpack(data: bytes) -> Parts:
     values = np.frombuffer(body[head.packed : head.packed + head.values], "<f4").astype(np.float32)
     if not np.isfinite(values).all():
         raise UserError("it holds values that are not finite")
-    return Parts(header, values, np.frombuffer(body[head.packed + head.values :], "<u4").astype(np.uint32))
+    words = np.frombuffer(body[head.packed + head.values :], "<u4").astype(np.uint32)
+    return Parts(header, values, words, head.version)
 
 
 def _head(data: bytes, size: int) -> Head:
@@ -120,11 +127,12 @@ def _head(data: bytes, size: int) -> Head:
     if len(data) < HEAD.size or data[: len(MAGIC)] != MAGIC:
         raise UserError("not an artefact: it does not begin like one")
     _, version, zero, packed, inflated, values, words, digest = HEAD.unpack_from(data)
-    if version != VERSION or zero:
-        raise UserError(f"version {version} of the format; this program reads version {VERSION}: install a newer one")
+    if version not in VERSIONS or zero:
+        known = " and ".join(map(str, VERSIONS))
+        raise UserError(f"version {version} of the format; this program reads versions {known}: install a newer one")
     if HEAD.size + packed + values + words != size or values % 4 or words % 4:
         raise UserError(f"damaged: {size:,} bytes, and its head says otherwise; it was truncated or changed")
-    return Head(packed, inflated, values, words, digest)
+    return Head(version, packed, inflated, values, words, digest)
 
 
 def _digest(head: bytes, body: bytes | memoryview) -> bytes:

@@ -15,17 +15,31 @@ from ssm.paths import name_path
 class Layer(NamedTuple):
     """A layer's kernel: `ternary` times `constant`, int8 [in, out] or [height, width, in, out] and a float32.
 
-    Where the frozen weights do not share one magnitude, `constant` is None and `ternary` is the mask on them; the
-    weights are drawn again from the seed (`Contents.recipe`).
+    Two constants are the magnitudes of the negative and of the positive weights.  Where there is none, `ternary` is a
+    mask: on values of their `own`, one for each 1 of it, row by row, none of them 0; or else on frozen weights that are
+    drawn again from the seed (`Contents.recipe`).
     """
 
     ternary: Int8[np.ndarray, "..."]
-    constant: float | None
+    constant: float | tuple[float, float] | None
+    own: Float32[np.ndarray, " kept"] | None = None
+
+    @property
+    def drawn(self) -> bool:
+        """Whether its weights are drawn again from the seed."""
+        return self.constant is None and self.own is None
 
     def times(self, frozen: np.ndarray | None) -> Float32[np.ndarray, "..."]:
-        """Return the effective weights; `frozen` weights are needed where there is no constant."""
+        """Return the effective weights; `frozen` weights are needed where they are `drawn`."""
+        if isinstance(self.constant, tuple):
+            minus, plus = self.constant
+            return np.asarray([-minus, 0, plus], np.float32)[self.ternary + np.int8(1)]
         if self.constant is not None:
             return self.ternary.astype(np.float32) * np.float32(self.constant)
+        if self.own is not None:
+            kernel = np.zeros(self.ternary.shape, np.float32)
+            kernel[self.ternary != 0] = self.own
+            return kernel
         assert frozen is not None
         return self.ternary.astype(np.float32) * frozen
 

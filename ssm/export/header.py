@@ -24,16 +24,18 @@ MOST_AXES = 8
 MOST_ELEMENTS = 1 << 40  # of any shape, an axis of 0 counted as 1: NumPy refuses some larger ones
 MOST_PARTS = 32  # of a name, between slashes
 MOST_CONSTANT = 1e30
+OWN = "own"  # in place of a layer's constant: its values follow those that the header names
 
 T = TypeVar("T")
 
 
 class LayerForm(NamedTuple):
-    """A layer without its elements: shape, counts and constant."""
+    """A layer without its elements: shape, counts and constants, and how many values are its own, if they are."""
 
     shape: Shape
     counts: Counts
-    constant: float | None
+    constant: float | tuple[float, float] | None
+    own: int | None
 
 
 class Header(NamedTuple):
@@ -51,6 +53,11 @@ class Header(NamedTuple):
     def weights(self) -> int:
         """The number of weights in all layers."""
         return sum(layer.counts.size for layer in self.layers.values())
+
+    @property
+    def version(self) -> int:
+        """The version of the format that these layers need: 1 if each has one constant, or weights drawn again."""
+        return 2 if any(isinstance(one.constant, tuple) or one.own is not None for one in self.layers.values()) else 1
 
 
 def checked(header: Mapping[str, Any]) -> Header:
@@ -75,7 +82,9 @@ def checked(header: Mapping[str, Any]) -> Header:
         precision=header["precision"],
         class_names=_class_names(header["class_names"], net),
         about=_about(header["about"]),
-        recipe=_recipe(header["recipe"], net, {name for name, layer in layers.items() if layer.constant is None}),
+        recipe=_recipe(
+            header["recipe"], net, {name for name, one in layers.items() if one.constant is None and one.own is None}
+        ),
         layers=layers,
         values=values,
     )
@@ -124,7 +133,12 @@ def _layer(entry: list[Any]) -> tuple[str, LayerForm]:
     size = math.prod(shape)
     _whole("the elements of -1 in a layer", minus, 0, size)
     _whole("the elements of +1 in a layer", plus, 0, size - minus)
-    return name, LayerForm(shape, Counts(minus, plus, size), _constant(constant))
+    counts = Counts(minus, plus, size)
+    if constant == OWN:
+        if minus:
+            raise _damaged("the elements of -1 in a layer of its own values", minus)
+        return name, LayerForm(shape, counts, None, plus)
+    return name, LayerForm(shape, counts, _constants(constant), None)
 
 
 def _value(entry: list[Any]) -> tuple[str, Shape]:
@@ -141,9 +155,14 @@ def _shape(what: str, sizes: Any) -> Shape:
     return shape
 
 
-def _constant(value: Any) -> float | None:
-    if value is None:
-        return None
+def _constants(value: Any) -> float | tuple[float, float] | None:
+    if type(value) is list:
+        [(minus, plus)] = _each("the constant of a layer, or its two", [value], 2)
+        return _constant(minus), _constant(plus)
+    return None if value is None else _constant(value)
+
+
+def _constant(value: Any) -> float:
     if type(value) not in (int, float) or not abs(value) < MOST_CONSTANT or float(np.float32(value)) != value:
         raise _damaged("the constant of a layer, which must be a float32", value)
     return float(value)

@@ -10,7 +10,7 @@ from ssm.errors import UserError
 from ssm.export.coding import count, decode, encode
 from ssm.export.container import Parts, pack, unpack
 from ssm.export.contents import Contents, Layer
-from ssm.export.header import PREPROCESSING, checked
+from ssm.export.header import OWN, PREPROCESSING, checked
 from ssm.files import plain
 
 MOST_WEIGHTS = 1 << 28
@@ -25,12 +25,13 @@ def to_bytes(contents: Contents) -> bytes:
     """
     try:
         header = plain(_header(contents))
-        checked(header)
+        version = checked(header).version
         if other := [name for name, value in contents.values.items() if value.dtype != np.float32]:
             raise UserError(f"{', '.join(other)}: not float32")
         flat = [value.reshape(-1) for value in contents.values.values()]
+        flat += [_own(name, layer) for name, layer in contents.layers.items() if layer.own is not None]
         values = np.concatenate(flat) if flat else np.zeros(0, np.float32)
-        return pack(Parts(header, values, encode([layer.ternary for layer in contents.layers.values()])))
+        return pack(Parts(header, values, encode([layer.ternary for layer in contents.layers.values()]), version))
     except (UserError, TypeError, ValueError) as error:
         raise UserError(f"this net cannot be saved: {error}") from error
 
@@ -45,11 +46,23 @@ def _header(contents: Contents) -> dict[str, Any]:
         "about": dict(contents.about),
         "recipe": contents.recipe,
         "layers": [
-            [name, list(layer.ternary.shape), counts[name].minus, counts[name].plus, layer.constant]
+            [name, list(layer.ternary.shape), counts[name].minus, counts[name].plus, _constant(layer)]
             for name, layer in contents.layers.items()
         ],
         "values": [[name, list(value.shape)] for name, value in contents.values.items()],
     }
+
+
+def _constant(layer: Layer) -> Any:
+    return OWN if layer.own is not None else list(layer.constant) if type(layer.constant) is tuple else layer.constant
+
+
+def _own(name: str, layer: Layer) -> np.ndarray:
+    """Return the values of a layer that has its own."""
+    own, kept = layer.own, np.count_nonzero(layer.ternary)
+    if layer.constant is not None or own is None or own.dtype != np.float32 or own.shape != (kept,) or not own.all():
+        raise UserError(f"the {kept:,} values of {name} must be float32, none of them 0, and without a constant")
+    return own
 
 
 def from_bytes(data: bytes, *, most_weights: int = MOST_WEIGHTS) -> Contents:
@@ -62,20 +75,25 @@ def from_bytes(data: bytes, *, most_weights: int = MOST_WEIGHTS) -> Contents:
     header = checked(parts.header)
     if header.weights > most_weights:
         raise UserError(f"it has {header.weights:,} weights; at most {most_weights:,} are read (most_weights)")
+    if header.version != parts.version:
+        raise UserError(f"its header is damaged: one of version {header.version} in a file of version {parts.version}")
     sizes = [math.prod(shape) for shape in header.values.values()]
+    sizes += [form.own for form in header.layers.values() if form.own is not None]
     if sum(sizes) != parts.values.size:
         raise UserError(f"it holds {parts.values.size:,} values, and its header names {sum(sizes):,}")
+    # Split at all ends, what is left after the last being nothing.
+    arrays = iter(np.split(parts.values, np.cumsum(sizes, dtype=np.int64))[:-1] if sizes else [])
+    values = {name: next(arrays).reshape(shape) for name, shape in header.values.items()}
     layers = {
-        name: Layer(flat.reshape(form.shape), form.constant)
+        name: Layer(flat.reshape(form.shape), form.constant, None if form.own is None else next(arrays))
         for flat, (name, form) in zip(
             decode(parts.words, [form.counts for form in header.layers.values()]), header.layers.items(), strict=True
         )
     }
-    # Split at all ends, what is left after the last being nothing.
-    arrays = np.split(parts.values, np.cumsum(sizes, dtype=np.int64))[:-1] if sizes else []
-    values = {name: array.reshape(shape) for array, (name, shape) in zip(arrays, header.values.items(), strict=True)}
     if header.architecture and any((array < 0).any() for name, array in values.items() if name.endswith("/var")):
         raise UserError("it holds variances below 0")
+    if any(layer.own is not None and not layer.own.all() for layer in layers.values()):
+        raise UserError("a value of its own in a layer is 0")
     return Contents(
         layers=layers,
         values=values,

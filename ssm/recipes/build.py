@@ -25,7 +25,7 @@ from ssm.learners.base import changes_state, may_be_transposed
 from ssm.models import LITERATURE as TABLE
 from ssm.models import MODELS, RESNETS
 from ssm.models.description import HIDDEN, PAIRS
-from ssm.models.graph import Architecture
+from ssm.models.graph import NETS, Architecture
 from ssm.ops import matmul
 from ssm.ops.convolution import Form, conv_general_dilated
 from ssm.plateau import PlateauRule
@@ -297,9 +297,14 @@ def accelerator_loop(model: str) -> SeedLoop | None:
 
 
 def exported(config: Config) -> bool:
-    """Return whether a configuration's nets can be exported from a run: the built-in ones under the paper's masks."""
+    """Return whether a configuration's nets can be exported from a run: the paper's, but for the dense ones."""
     plain = config.batch_norm == "none" or config.model in RESNETS
-    return kind(config.model) != OWN and config.method in ("signed", "binary") and plain and config.activation == "elu"
+    return (
+        config.model in NETS
+        and config.method in ("signed", "binary", *LITERATURE)
+        and plain
+        and config.activation == "elu"
+    )
 
 
 def task_of(

@@ -7,6 +7,7 @@
     NAME/masks/seed-0003.npz
     NAME/values/seed-0003.npz   only of nets with batch normalisation: its scales, offsets and statistics
     NAME/examples/seed-0003.npz   of built-in nets with masks: some test samples, and the trained net's outputs of them
+    NAME/weights/seed-0003.npz   only of the related work's methods: the final weights, as they are evaluated
     NAME/parts/...          seeds that other processes of a distributed run have finished, until they are added
 
 A seed is finished once summary.json names it. Whatever else a crash leaves behind is dropped on reopening.
@@ -34,6 +35,7 @@ from ssm.runs.lock import HOLDER, LOCK
 from ssm.runs.mask_file import save_masks
 from ssm.runs.names import differences, read_config, run_folder, run_name, understood
 from ssm.runs.value_file import save_values, value_path
+from ssm.runs.weight_file import save_weights, weight_path
 
 PARTS = "parts"
 
@@ -81,6 +83,7 @@ class Run:
         masks: Mapping[int, Mapping[str, np.ndarray]] | None = None,
         values: Mapping[int, Mapping[str, np.ndarray]] | None = None,
         examples: Mapping[int, Mapping[str, np.ndarray]] | None = None,
+        weights: Mapping[int, Mapping[str, np.ndarray]] | None = None,
     ) -> dict[str, Any]:
         """Add finished seeds to the run and return the new summary; all of them are added, or none.
 
@@ -91,6 +94,7 @@ class Run:
         masks: by seed and layer, values in {-1, 0, 1}.
         values: by seed and name, what the net has beside its masks.
         examples: by seed, `inputs` and the trained net's `outputs` of some test samples.
+        weights: by seed and layer, the effective weights, float32.
 
         Seeds that are finished already, here or by another program meanwhile, stay as they are.
 
@@ -121,7 +125,7 @@ class Run:
                 path = self.folder / "history.csv"
                 raise UserError(f"{path} has other columns: it's another version's run ({error})") from error
             rows = sorted([*rows, *added], key=lambda row: (int(row["seed"]), int(row["epoch"])))
-            self._save_arrays(set(new), masks or {}, values or {}, examples or {})
+            self._save_arrays(set(new), masks or {}, values or {}, examples or {}, weights or {})
             write_history(self.folder / "history.csv", rows)
             self._note_environment(sorted(new))
             # Last: until it names a seed, that isn't finished, and all of the above is dropped or replaced.
@@ -137,9 +141,10 @@ class Run:
         masks: Mapping[int, Mapping[str, np.ndarray]],
         values: Mapping[int, Mapping[str, np.ndarray]] | None = None,
         examples: Mapping[int, Mapping[str, np.ndarray]] | None = None,
+        weights: Mapping[int, Mapping[str, np.ndarray]] | None = None,
     ) -> None:
         """Write finished seeds beside the run, for the one process that adds them (`add_parts`); as `add_seeds`."""
-        self._save_arrays(set(masks), masks, values or {}, examples or {})
+        self._save_arrays(set(masks), masks, values or {}, examples or {}, weights or {})
         part = {"environment": self.environment, "weights": self.weights, "history": history_rows, "finals": finals}
         name = "-".join(str(final["seed"]) for final in finals)
         write_json(self.folder / PARTS / f"{hashlib.sha256(name.encode()).hexdigest()[:12]}.json", part)
@@ -162,6 +167,7 @@ class Run:
         masks: Mapping[int, Mapping[str, np.ndarray]],
         values: Mapping[int, Mapping[str, np.ndarray]],
         examples: Mapping[int, Mapping[str, np.ndarray]],
+        weights: Mapping[int, Mapping[str, np.ndarray]],
     ) -> None:
         for seed in seeds & set(masks):
             save_masks(mask_path(self.folder, seed), masks[seed])
@@ -169,6 +175,8 @@ class Run:
             save_examples(example_path(self.folder, seed), examples[seed])
         for seed in seeds & {seed for seed, own in values.items() if own}:
             save_values(value_path(self.folder, seed), values[seed])
+        for seed in seeds & {seed for seed, own in weights.items() if own}:
+            save_weights(weight_path(self.folder, seed), weights[seed])
 
     def _history(self) -> list[Row]:
         path = self.folder / "history.csv"

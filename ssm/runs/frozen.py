@@ -18,15 +18,17 @@ def check_frozen(run: FinishedRun, seed: int, layers: Mapping[str, Any]) -> bool
     Raises:
         UserError: if they are others than those that the seed was trained with.
     """
-    kept = run.frozen_hash(seed)
+    kept, own = run.frozen_hash(seed), frozen_hash(layers)
+    if kept is own is None:  # nothing is frozen
+        return True
     if kept is None:
         warnings.warn(
-            f"{run.folder} is of an older version and keeps no hash of its frozen weights: they are drawn again from the "
-            "seed, unchecked",
+            f"{run.folder} is of an older version and keeps no hash of its frozen weights: they are drawn again from "
+            "the seed, unchecked",
             stacklevel=3,
         )
         return False
-    if frozen_hash(layers) != kept:
+    if own != kept:
         then = environment_of(run, seed)
         raise UserError(
             f"{run.folder}: the frozen weights that seed {seed} gives here (JAX {jax.__version__}, "

@@ -1,6 +1,7 @@
 """Masks in a file: two bits a weight."""
 
 import io
+import math
 import os
 import zipfile
 import zlib
@@ -8,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Int8, UInt8
 from numpy.lib.npyio import NpzFile
 
 from ssm.errors import UserError
@@ -32,9 +34,7 @@ def save_masks(path: str | os.PathLike[str], masks: Mapping[str, np.ndarray]) ->
         mask = np.asarray(mask)
         if not np.isin(mask, (-1, 0, 1)).all():
             raise ValueError(f"the mask of {layer} has values other than -1, 0 and 1")
-        codes = np.zeros(-(-mask.size // 4) * 4, np.uint8)
-        codes[: mask.size] = mask.reshape(-1).astype(np.int8) + 1
-        arrays[f"{layer}:codes"] = np.bitwise_or.reduce(codes.reshape(-1, 4) << _SHIFTS, axis=1)
+        arrays[f"{layer}:codes"] = packed(mask)
         arrays[f"{layer}:shape"] = np.asarray(mask.shape, np.int64)
     buffer = io.BytesIO()
     np.savez_compressed(buffer, allow_pickle=False, **arrays)
@@ -59,7 +59,7 @@ def load_masks(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
                 layer, _, part = name.rpartition(":")
                 if part == "shape":
                     shape = tuple(int(size) for size in file[name])
-                    masks[layer] = _unpack(file[f"{layer}:codes"], shape)
+                    masks[layer] = unpacked(file[f"{layer}:codes"], shape)
         if not masks and len(data) > _EMPTY:
             raise ValueError("its directory lists nothing")
         return masks
@@ -74,11 +74,19 @@ def reason(error: Exception) -> str:
     return "it holds objects" if "allow_pickle" in str(error) else str(error)
 
 
-def _unpack(packed: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    size = int(np.prod(shape))
-    if packed.dtype != np.uint8 or packed.shape != (-(-size // 4),):
-        raise ValueError(f"{packed.size} bytes for a mask of shape {shape}")
-    codes = ((packed[:, None] >> _SHIFTS) & 3).reshape(-1)[:size]
-    if (codes == 3).any():
+def packed(mask: np.ndarray) -> UInt8[np.ndarray, " bytes"]:
+    """Return an array of any shape with values in {-1, 0, 1}, four of them a byte."""
+    codes = np.zeros(-(-mask.size // 4) * 4, np.uint8)
+    codes[: mask.size] = mask.reshape(-1).astype(np.int8) + 1
+    return np.bitwise_or.reduce(codes.reshape(-1, 4) << _SHIFTS, axis=1)
+
+
+def unpacked(codes: UInt8[np.ndarray, " bytes"], shape: tuple[int, ...]) -> Int8[np.ndarray, "..."]:
+    """Return the int8 array of a shape that was `packed`; raises ValueError for what is none."""
+    size = math.prod(shape)
+    if codes.dtype != np.uint8 or codes.shape != (-(-size // 4),):
+        raise ValueError(f"{codes.size} bytes for a mask of shape {shape}")
+    flat = ((codes[:, None] >> _SHIFTS) & 3).reshape(-1)[:size]
+    if (flat == 3).any():
         raise ValueError("a code that stands for no mask value")
-    return (codes.astype(np.int8) - 1).reshape(shape)
+    return (flat.astype(np.int8) - 1).reshape(shape)

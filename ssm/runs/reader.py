@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from jaxtyping import Int8
+from jaxtyping import Float32, Int8
 
 from ssm.errors import LeftOut, UserError
 from ssm.files import read_json
-from ssm.runs.history import Row, curve, read_history
-from ssm.runs.mask_file import load_masks
 from ssm.recipes.presets import BLOCKS, NEUTRAL, recipe
 from ssm.runs.folder import mask_path, read_summary
+from ssm.runs.history import Row, curve, read_history
+from ssm.runs.mask_file import load_masks
 from ssm.runs.names import read_config, run_name
+from ssm.runs.weight_file import load_weights, weight_path
 
 _NAMED = ("model", "method", "init", "preset", "dataset", "epochs")
 """What a summary says of the configuration, for a folder without one."""
@@ -153,6 +154,21 @@ class FinishedRun:
                     self.folder,
                 )
         return {layer: np.stack([one[layer] for one in found]) for layer in shapes}
+
+    def weights(self, seed: int) -> dict[str, Float32[np.ndarray, "..."]]:
+        """Return the final weights by layer, as they are evaluated, of a seed of a method of the related work.
+
+        Raises:
+            UserError: where the folder does not keep them.
+            DamagedRun: where the file is damaged.
+        """
+        path = weight_path(self.folder, seed)
+        if not path.exists():
+            raise UserError(
+                f"{self.folder} keeps no weights of seed {seed}; the run's own folder has them, or train it again"
+            )
+        with reading(self.folder):
+            return load_weights(path)
 
     def environments(self) -> list[tuple[list[int], dict[str, Any]]]:
         """Return what was recorded of programs and machines, each with the seeds that it trained; [] of a run without.

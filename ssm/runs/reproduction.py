@@ -1,6 +1,6 @@
 """A seed that was trained again, beside the one of a finished run: what is the same, and what may explain the rest."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from ssm.runs.history import Row, read_history
 from ssm.runs.mask_file import load_masks
 from ssm.runs.reader import FinishedRun, spans
 from ssm.runs.value_file import load_values, value_path
+from ssm.runs.weight_file import load_weights, weight_path
 
 _OF_THE_DATA = ("data", "image_shape", "inputs", "class_names")
 
@@ -29,6 +30,7 @@ class Comparison:
 
     masks: by layer; None if one of the two has none.
     values: whether scales, offsets and batch statistics are the same bits; None if one of the two has none.
+    weights: whether the weights of a method of the related work are; None if one of the two keeps none.
     epoch: the first one whose figures differ; None if none does.
     epochs: how many were compared; 0 if one of the two has no history.
     """
@@ -37,6 +39,7 @@ class Comparison:
     remaining: tuple[float, float]
     masks: dict[str, Differing] | None
     values: bool | None
+    weights: bool | None
     epoch: int | None
     epochs: int
 
@@ -45,7 +48,8 @@ class Comparison:
         """Whether all that both have is the same, bit for bit."""
         figures = self.accuracy[0] == self.accuracy[1] and self.remaining[0] == self.remaining[1]
         masks = not any(layer.count for layer in (self.masks or {}).values())
-        return figures and masks and self.values is not False and self.epoch is None
+        kept = self.values is not False and self.weights is not False
+        return figures and masks and kept and self.epoch is None
 
 
 def check_seed(run: FinishedRun, seed: int) -> None:
@@ -91,7 +95,8 @@ def compare(then: FinishedRun, now: FinishedRun, seed: int) -> Comparison:
         accuracy=accuracy,
         remaining=remaining,
         masks=_masks(then, now, seed),
-        values=_values(then, now, seed),
+        values=_same(then, now, value_path, load_values, seed),
+        weights=_same(then, now, weight_path, load_weights, seed),
         epoch=epoch,
         epochs=epochs,
     )
@@ -113,11 +118,12 @@ def _masks(then: FinishedRun, now: FinishedRun, seed: int) -> dict[str, Differin
     return {layer: Differing(int(np.sum(mask != other[layer])), mask.size) for layer, mask in one.items()}
 
 
-def _values(then: FinishedRun, now: FinishedRun, seed: int) -> bool | None:
-    paths = [value_path(run.folder, seed) for run in (then, now)]
+def _same(then: FinishedRun, now: FinishedRun, place: Callable, load: Callable, seed: int) -> bool | None:
+    """Return whether the arrays of two files are the same bits; None if one of them is not there."""
+    paths = [place(run.folder, seed) for run in (then, now)]
     if not all(path.exists() for path in paths):
         return None
-    one, other = map(load_values, paths)
+    one, other = map(load, paths)
     return one.keys() == other.keys() and all(one[name].tobytes() == other[name].tobytes() for name in one)
 
 

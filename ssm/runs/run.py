@@ -13,6 +13,7 @@ import jax
 from ssm.errors import UserError
 from ssm.files import plain, read_json
 from ssm.ops.matmul import PRECISION
+from ssm.recipes.literature import LITERATURE
 from ssm.runs import checkpoint
 from ssm.runs.compiled import compiled_group, compiled_memory
 from ssm.runs.estimate import count_masked, fitting_group
@@ -254,6 +255,11 @@ def _await_others(
             time.sleep(WAIT_SECONDS)
 
 
+def keeps_weights(job: Job) -> bool:
+    """Return whether a job's run keeps the final weights; those of the paper's methods are made again from the seed."""
+    return job.settings["method"] in LITERATURE
+
+
 def train_groups(
     trainer: Trainer,
     members: Sequence[Member],
@@ -307,9 +313,8 @@ def train_groups(
                     saved=saved,
                 )
                 bad = options.on_bad_seed
-                outcomes = train_members(
-                    fitting, part, report, begin=begin, after_epoch=keep, due=keep.due, on_bad_seed=bad
-                )
+                more = {"on_bad_seed": bad, "weights": keeps_weights(job)}
+                outcomes = train_members(fitting, part, report, begin=begin, after_epoch=keep, due=keep.due, **more)
                 _add(runs, part, outcomes, options.hosts)
                 journal("saved", seeds=len(part))
                 checkpoint.remove_finished(store, finished_keys(runs.values()))
@@ -354,6 +359,7 @@ def _add(runs: Mapping[str, Run], members: Sequence[Member], outcomes: Sequence[
                 masks={seed: one.masks for seed, one in whole.items() if one.masks is not None},
                 values={seed: one.values for seed, one in whole.items()},
                 examples={seed: one.examples for seed, one in whole.items()},
+                weights={seed: one.weights for seed, one in whole.items() if one.weights is not None},
             )
         except OSError as error:  # a full disk, say: what was saved before stands
             where = f"{run.folder} cannot be written: {error.strerror or error}"

@@ -81,6 +81,7 @@ class Program(NamedTuple):
     start: Begin -> State.  epoch: (State (donated), EpochInputs, epoch, fixed order [n] or None, train, test) ->
     (State, Info).  epoch_of: sizes -> the same of the first so many units of each hidden layer.
     reorder: (State, orders) -> State with its hidden units in another order.  masks: State -> int8 masks by layer.
+    weights: State -> the masked layers' weights by layer, as they are evaluated.
     variables: State -> the Supermask's variables.
     outputs: (State, test) -> the examined net's outputs of the first test samples, None without one.
     `place` puts an array with a seed axis, and `share` one without, on the devices: by the `shardings` of both.
@@ -92,6 +93,7 @@ class Program(NamedTuple):
     epoch_of: Callable[[Sizes], Callable[..., tuple[State, Info]]]
     reorder: Callable[..., State]
     masks: Callable[..., dict[str, Array]]
+    weights: Callable[..., dict[str, Array]]
     variables: Callable[..., dict[str, Any]]
     outputs: Callable[..., Any]
     place: Callable[[Any], Any]
@@ -171,6 +173,7 @@ def make_program(task: Task, *, loop: SeedLoop, devices: Devices, apart: bool = 
         epoch_of=epoch_of,
         reorder=over_seeds(partial(_reordered, task), (spread, spread)),
         masks=over_seeds(partial(_final_masks, task), (spread,)),
+        weights=over_seeds(partial(_final_weights, task), (spread,)),
         variables=over_seeds(partial(_variables, task), (spread,)),
         outputs=over_seeds(partial(_outputs, task), (spread, shared)),
         place=place,
@@ -331,6 +334,11 @@ def _int8_masks(net: Supermask, state: State) -> dict[str, Array]:
 def _final_masks(task: Task, state: State) -> dict[str, Array]:
     masks = oriented(task, _int8_masks(task.net(task.numbers), state))
     return {layer_name(path): mask for path, mask in masks.items()}
+
+
+def _final_weights(task: Task, state: State) -> dict[str, Array]:
+    weights = task.net(task.numbers).learner.weights(state.params.layers, state.learner, None)
+    return {layer_name(path): weight for path, weight in oriented(task, weights).items()}
 
 
 def _variables(task: Task, state: State) -> dict[str, Any]:

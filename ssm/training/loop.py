@@ -82,6 +82,7 @@ class Outcome(NamedTuple):
 
     `values` are what a masked net has beside its masks: scales, offsets, batch statistics, by `COLLECTION/LAYER/NAME`.
     `examples` are the first test `inputs` and the net's `outputs` of them, of a task that examines its nets for a run.
+    `weights` are those of the masked layers as they are evaluated, by layer, where they were asked for.
     """
 
     history: list[Row]
@@ -90,6 +91,7 @@ class Outcome(NamedTuple):
     variables: Any
     values: dict[str, np.ndarray]
     examples: dict[str, np.ndarray]
+    weights: dict[str, np.ndarray] | None = None
 
 
 class Trainer(NamedTuple):
@@ -151,6 +153,7 @@ def train_members(
     due: Callable[[int], bool] = lambda epoch: True,
     on_bad_seed: OnBadSeed = "exclude",
     variables: bool = False,
+    weights: bool = False,
 ) -> list[Outcome]:
     """Train a group of seeds to the end; a seed's numbers don't depend on the others.
 
@@ -161,7 +164,7 @@ def train_members(
     `begin`, a snapshot of exactly these members, is resumed.  After every epoch but the last `after_epoch` is given the
     epochs done and a function that takes a snapshot, to be called before it returns; it may raise, which ends training.
     `due` says, of the epochs done, whether it has something to do: a GPU goes on with the next epoch meanwhile if not.
-    `variables` asks for the nets' variables at the end.
+    `variables` and `weights` ask for the nets' variables, and the weights that they stand for, at the end.
     """
     program, task = trainer.program, trainer.task
     updated = changes_state(task.net(task.numbers).learner)
@@ -260,7 +263,7 @@ def train_members(
             after_epoch(epoch + 1, snapshot)
             read = time.perf_counter()
     state = ordered(state, units, units.whole(len(seeds)))
-    return _outcomes(trainer, state, seeds, history, failures, kernels, variables)
+    return _outcomes(trainer, state, seeds, history, failures, kernels, variables, weights)
 
 
 @pinned()
@@ -330,10 +333,12 @@ def _outcomes(
     failures: dict[int, Failure],
     kernels: Sequence[str | None],
     variables: bool,
+    weights: bool,
 ) -> list[Outcome]:
     program, task = trainer.program, trainer.task
     masks, others, rest = jax.device_get((program.masks(state), state.params.others, state.rest))
     whole = jax.device_get(program.variables(state)) if variables else None
+    effective = jax.device_get(program.weights(state)) if weights else None
     examples: dict[str, np.ndarray] = {}
     if trainer.resumable and task.examined is not None:
         outputs = jax.device_get(program.outputs(state, trainer.test))
@@ -352,7 +357,9 @@ def _outcomes(
         one = None if failure or whole is None else _of_seed(whole, index)
         # Of a dense net no weights are kept, without which the rest is useless.
         values = _values(*_of_seed((others, rest), index)) if masked and not failure else {}
-        outcomes.append(Outcome(rows, final, own, one, values, {} if failure else _of_seed(examples, index)))
+        outputs = {} if failure else _of_seed(examples, index)
+        kept = None if failure or effective is None else _of_seed(effective, index)
+        outcomes.append(Outcome(rows, final, own, one, values, outputs, kept))
     return outcomes
 
 

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ssm.analysis import ALL, Shares
+from ssm.viz.labels import INVERTING, Signs
 from ssm.viz.style import BLACK, BLUE, MINUS, PLUS, SKY, ZERO, in_style, new_figure
 
 # Adjacent panels keep their bars this far apart, so that the numbers above them can be read.
@@ -82,18 +83,26 @@ def names(layers: Sequence[str]) -> list[str]:
 
 @in_style
 def draw_distributions(
-    panels: Sequence[Sequence[Distribution | None]], *, title: str, xlabel: str = "layer", height: float = _ROW
+    panels: Sequence[Sequence[Distribution | None]],
+    *,
+    title: str,
+    xlabel: str = "layer",
+    height: float = _ROW,
+    signs: Signs = INVERTING,
 ) -> Figure:
     """Draw a bar for each layer, -1 below, 1 on top, and the remaining share above it as a number."""
     figure, axes = _grid(panels, title, height)
     for row, column, axis, panel in _each(panels, axes):
         x = np.arange(len(panel.layers))
         bottom = np.zeros(len(x))
-        for label, values, colour, hatch in (
-            ("inverted (−1)", panel.minus, MINUS, ""),  # noqa: RUF001
-            ("hidden (0)", panel.zero, ZERO, ""),
-            ("kept (+1)", panel.plus, PLUS, "////"),
+        for word, mark, values, colour, hatch in (
+            (signs.minus, "−1", panel.minus, MINUS, ""),  # noqa: RUF001
+            (signs.zero, "0", panel.zero, ZERO, ""),
+            (signs.plus, "+1", panel.plus, PLUS, "////"),
         ):
+            if not word:
+                continue
+            label = f"{word} ({mark})"
             axis.bar(x, values, 0.8, bottom, color=colour, hatch=hatch, edgecolor="white", linewidth=0, label=label)
             bottom = bottom + values
         many = len(x) > 8

@@ -2,12 +2,38 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from ssm.runs.reader import FinishedRun
 
 MODELS = {"fcn": "FCN", "resnet20": "ResNet20", "resnet56": "ResNet56", "resnet110": "ResNet110"}
 MODELS |= {f"conv{layers}": f"Conv{layers}" for layers in (2, 4, 6, 8)}
-METHODS = {"signed": "signed Supermask", "binary": "binary Supermask", "baseline": "baseline"}
+METHODS = {
+    "signed": "signed Supermask",
+    "binary": "binary Supermask",
+    "baseline": "baseline",
+    "own": "own learner",
+    "steered": "signed Supermask, threshold steered",
+    "variable_threshold": "signed Supermask, quantile thresholds",
+    "signed_top_k": "signed top-k",
+    "edge_popup": "edge-popup",
+    "iterand": "IteRand",
+    "mpt": "MPT-1/32",
+    "mpt_global": "MPT-1/32, global",
+    "gem_miner": "Gem-Miner",
+    "zhou": "Zhou's Supermask",
+    "force": "FORCE",
+    "set": "SET",
+    "rigl": "RigL",
+    "granet": "GraNet",
+    "twn": "TWN",
+    "ttq": "TTQ",
+    "sca": "SCA",
+    "lr_net": "LR-Net",
+    "binary_connect": "BinaryConnect",
+    "bnn": "BNN",
+    "bbg": "BBG",
+}
 INITS = {"elus": "ELUS", "elu": "ELU", "he": "He", "xavier": "Xavier", "paper_formula": "ELUS (paper's formula)"}
 DATASETS = {
     "mnist": "MNIST",
@@ -17,7 +43,48 @@ DATASETS = {
     "cifar100": "CIFAR-100",
 }
 
+OWN_VALUES = ("force", "set", "rigl", "granet")
+"""Methods that train each weight that they keep by itself."""
+_FROZEN = "frozen random weights"
+_ONE, _TWO = "one trained value of each layer, and its negative", "two trained values of each layer"
+WEIGHTS = {
+    **dict.fromkeys(("signed", "binary", "steered", "variable_threshold", "signed_top_k", "edge_popup"), _FROZEN),
+    **dict.fromkeys(("gem_miner", "zhou"), _FROZEN),
+    "iterand": f"{_FROZEN}, the hidden ones drawn anew from time to time",
+    **dict.fromkeys(("mpt", "mpt_global"), "one value of each layer, with the signs of frozen random weights"),
+    **dict.fromkeys((*OWN_VALUES, "baseline"), "trained, each by itself"),
+    **dict.fromkeys(("twn", "bbg"), _ONE),
+    "ttq": _TWO,
+    **dict.fromkeys(("sca", "lr_net", "binary_connect", "bnn"), "one fixed value of each layer, and its negative"),
+}
+"""What the weights that are not 0 are, by method."""
+
+
+class Signs(NamedTuple):
+    """What -1, 0 and 1 in a mask mean; `minus` is None where no mask holds it."""
+
+    minus: str | None
+    zero: str
+    plus: str
+
+
+INVERTING, CHOOSING = Signs("inverted", "hidden", "kept"), Signs(None, "hidden", "kept")
+_OF_WEIGHTS = Signs("negative", "hidden", "positive")
+_SIGNS: dict[str, Signs] = dict.fromkeys(("binary", "edge_popup", "iterand", "mpt", "mpt_global"), CHOOSING)
+_SIGNS |= dict.fromkeys(("gem_miner", "zhou", *OWN_VALUES), CHOOSING)
+_SIGNS |= dict.fromkeys(("twn", "ttq", "sca", "lr_net", "binary_connect", "bnn", "bbg"), _OF_WEIGHTS)
+
 _KINDS = {"Conv": 0, "Block": 1, "Dense": 2}
+
+
+def method(name: str) -> str:
+    """Return a method's display name; that of one without is its own."""
+    return METHODS.get(name, name)
+
+
+def signs(name: str) -> Signs:
+    """Return what the values of a method's masks mean."""
+    return _SIGNS.get(name, INVERTING)
 
 
 def dataset(name: str) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 from ssm.errors import UserError
 from ssm.runs.reader import FinishedRun, spans
+from ssm.runs.weight_file import weight_path
 from ssm.viz import labels, pictures, sections
 from ssm.viz.sections import Table
 
@@ -32,9 +33,10 @@ def render(run: FinishedRun, *, result: Table | None = None, artifact: int | Non
     init = labels.INITS.get(run.setting("init"), run.setting("init"))
     values: dict[str, Any] = {
         "name": run.name,
-        "title": f"{model}, {labels.METHODS.get(run.setting('method'), run.setting('method'))}, {init}",
+        "title": f"{model}, {labels.method(run.setting('method'))}, {init}",
         "about": labels.about([run]),
         "weights": summary["weights"],
+        "kept": _kept(run, artifact),
         "source": summary["source"],
         "style": (HERE / "report.css").read_text(encoding="utf-8"),
         "result": result or sections.result_table(summary),
@@ -46,6 +48,19 @@ def render(run: FinishedRun, *, result: Table | None = None, artifact: int | Non
     }
     values |= _masks(run, artifact) if not values["no_masks"] else {}
     return environment.get_template("report.html").render(values)
+
+
+def _kept(run: FinishedRun, artifact: int | None) -> str:
+    """Return what the weights that remain are, as far as is known, and how many bytes a seed's net takes."""
+    about = labels.WEIGHTS.get(run.setting("method"))
+    lines = [f"Weights that are not 0: {about}."] if about else []
+    files = [weight_path(run.folder, seed) for seed in run.seeds]
+    held = next((file for file in files if file.exists()), None)
+    if artifact is not None:
+        lines.append(f"A seed's net takes {artifact:,} bytes as a file.")
+    elif held is not None:
+        lines.append(f"A seed's weights take {held.stat().st_size:,} bytes in the run's folder.")
+    return "  ".join(lines)
 
 
 def _no_masks(run: FinishedRun) -> str:
@@ -66,10 +81,10 @@ def _masks(run: FinishedRun, artifact: int | None) -> dict[str, Any]:
         "mask_seeds": f"seed{'s' if many else ''} {spans(run.mask_seeds)}",
         "maps": pictures.mask_pictures(run, masks),
         "layers": pictures.layer_pictures(run, looked),
-        "shares": sections.shares_table(masks, looked),
+        "shares": sections.shares_table(masks, looked, labels.signs(run.setting("method"))),
         "agreement": sections.agreement_table(masks, looked) if many else None,
         "dead": sections.dead_table(run, masks),
-        "sizes": sections.size_table(masks, artifact=artifact),
+        "sizes": sections.size_table(masks, artifact=artifact, own=run.setting("method") in labels.OWN_VALUES),
     }
 
 

@@ -30,7 +30,7 @@ from ssm.runs.images import image_facts
 from ssm.runs.reader import FinishedRun
 from ssm.runs.statistics import interval
 from ssm.runs.value_file import load_values, value_path
-from ssm.viz.labels import ordered, percent
+from ssm.viz.labels import INVERTING, Signs, ordered, percent
 
 Masks = Mapping[str, Int8[np.ndarray, "seeds ..."]]
 
@@ -72,16 +72,18 @@ def look(masks: Masks) -> Looked:
     return Looked(shares(masks), by_layer(equality, masks), by_layer(equality, masks, absolute=True))
 
 
-def shares_table(masks: Masks, looked: Looked) -> Table:
-    """Return the shares of -1, 0 and 1 by layer."""
+def shares_table(masks: Masks, looked: Looked, signs: Signs = INVERTING) -> Table:
+    """Return the shares of -1, 0 and 1 by layer; `signs` say what these are."""
+    marks = ((signs.minus, "−1"), (signs.zero, "0"), (signs.plus, "+1"))  # noqa: RUF001
     rows = []
     for layer, found in looked.shares.items():
         count = sum(mask[0].size for mask in masks.values()) if layer == ALL else masks[layer][0].size
         shape = "" if layer == ALL else " × ".join(map(str, masks[layer].shape[1:]))  # noqa: RUF001
-        values = [f"{100 * np.mean(value):.2f}" for value in found]
+        values = [f"{100 * np.mean(value):.2f}" for value, (word, _) in zip(found, marks, strict=True) if word]
         remaining = interval(100 * found.remaining)
         rows.append([layer, shape, f"{count:,}", *values, _interval(remaining.mean, remaining.q05, remaining.q95)])
-    head = ["layer", "shape", "weights", "inverted, −1 (%)", "hidden, 0 (%)", "kept, +1 (%)", "remaining (%)"]  # noqa: RUF001
+    named = [f"{word}, {mark} (%)" for word, mark in marks if word]
+    head = ["layer", "shape", "weights", *named, "remaining (%)"]
     return Table(head, rows, ["Means over the seeds; remaining weights with their 5 % and 95 % quantiles."])
 
 
@@ -151,10 +153,11 @@ def _offsets(run: FinishedRun, seed: int, net: Architecture) -> dict[str, np.nda
     return {name: np.asarray(norm.offset) != 0 for name, norm in norms.items()}
 
 
-def size_table(masks: Masks, *, artifact: int | None = None) -> Table:
+def size_table(masks: Masks, *, artifact: int | None = None, own: bool = False) -> Table:
     """Return the bytes by layer and of all layers, means over the seeds, and of an exported file, if given.
 
-    artifact: bytes of the run's exported net, of one seed, with all that inference needs.
+    artifact: bytes of the run's exported net, of one seed, with all that inference needs.  own: whether weights have
+    values of their own, which two bits and entropy do not count.
     """
     rows = []
     totals = []
@@ -174,6 +177,8 @@ def size_table(masks: Masks, *, artifact: int | None = None) -> Table:
         f"Means over the seeds.  csr saves {percent(float(np.mean(saved)))} of dense: the paper's compression rate.",
         "Entropy bound: the least that a code of single weights with each layer's shares can reach.",
     ]
+    if own:
+        notes.append("Two bits and entropy are of the mask alone: each weight that is kept has 4 bytes more.")
     return Table(head, rows, notes)
 
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from ssm.analysis import ALL, permutation_test, profiles, shuffled, similarity
-from ssm.analysis.structure import accuracy, shuffled_scores
+from ssm.analysis.structure import accuracy, shuffled_scores, with_hidden
 
 A = np.array([[1, -1], [1, 0], [0, 0]], np.int8)
 B = np.array([[1, 0], [1, -1], [0, 0]], np.int8)
@@ -135,3 +135,11 @@ def test_a_seed_says_all():
     one, same, other = (shuffled_scores(MASKS, score, shuffles=20, seed=seed) for seed in (3, 3, 4))
     np.testing.assert_array_equal(one[ALL], same[ALL])
     assert (one[ALL] != other[ALL]).any()
+
+
+def test_hidden_weights_are_drawn_from_those_that_are_kept():
+    mask, weights = np.array([[1, 0, -1, 0, 0]], np.int8), np.float32([[2, 0, 3, 0, 5]])
+    found = with_hidden(weights, mask)
+    assert found[0, [0, 2, 4]].tolist() == [2, 3, 5] and set(found[0, [1, 3]]) <= {2, 3} and found.dtype == np.float32
+    assert weights[0, 1] == 0
+    np.testing.assert_array_equal(with_hidden(np.zeros((1, 5), np.float32), np.zeros((1, 5), np.int8)), 0)

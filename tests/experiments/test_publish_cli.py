@@ -23,11 +23,13 @@ def run(tmp_path):
     made = open_run(tmp_path / "runs", config=config, environment={"device": "cpu"})
     row = {"epoch": 1, "train_loss": 1.0, "test_loss": 1.0, "test_accuracy": 0.5, "flips": 0.0}
     row |= {"remaining_weights": 0.5}
+    large = np.random.default_rng(0).random((1, 30_000), np.float32)
     made.add_seeds(
         history_rows=[{"seed": seed, **row} for seed in range(3)],
         finals=[{"seed": seed, "test_accuracy": 0.5, "remaining_weights": 0.5, "frozen": "0ab"} for seed in range(3)],
         masks={seed: {"Dense_0": np.asarray([[0, seed - 1]], np.int8)} for seed in range(3)},
         values={1: {"params/BatchNorm_0/scale": np.ones(2, np.float32)}},
+        weights={1: {"Dense_0": np.float32([[0, 2]])}, 2: {"Dense_0": large}},
         examples={1: {"inputs": np.zeros((2, 4), np.uint8), "outputs": np.ones((2, 3), np.float32)}},
     )
     return made.folder
@@ -43,6 +45,13 @@ def test_a_published_run_says_what_the_run_says(run, tmp_path):
     assert list(load_values(value_path(theirs.folder, 1))) == ["params/BatchNorm_0/scale"]
     assert load_examples(example_path(theirs.folder, 1))[1].shape == (2, 3) and theirs.frozen_hash(1) == "0ab"
     assert not (theirs.folder / "history.csv").exists()
+    np.testing.assert_array_equal(theirs.weights(1)["Dense_0"], [[0, 2]])
+
+
+def test_large_weights_are_left_out_with_a_message(run, tmp_path):
+    done = publish(run, tmp_path / "out")
+    assert done.returncode == 0 and "without weights/seed-0002.npz: it has" in done.stderr
+    assert [path.name for path in (tmp_path / "out" / run.name).glob("weights/*")] == ["seed-0001.npz"]
 
 
 def test_fewer_masks_or_none_are_copied_when_asked_for(run, tmp_path):

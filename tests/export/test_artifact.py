@@ -10,11 +10,11 @@ from ssm.data.dataset import ArrayDataset
 from ssm.data.standardize import standardize, statistics
 from ssm.errors import UserError
 from ssm.export import Artifact, Layer
-from ssm.export.conversion import from_run, from_supermask, ternary_layer
+from ssm.export.conversion import from_run, from_supermask, ternary_layer, weight_layer
 from ssm.models.graph import Architecture
 from ssm.ops.matmul import PRECISION
 from ssm.runs.reader import read_finished
-from tests.support.artifact_nets import as_run, config, untrained
+from tests.support.artifact_nets import as_run, config, in_kinds, made_up, untrained
 from tests.support.runs import run_config
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is of an older version")  # made by hand: tests of it are beside
@@ -108,6 +108,25 @@ def test_ternary_layers_by_hand():
     np.testing.assert_array_equal(layer.ternary, mask)
 
 
+@pytest.mark.parametrize(
+    ("weights", "layer"),
+    [
+        ([0.5, 0, -0.5], ([1, 0, -1], 0.5, None)),
+        ([0.5, 0, -0.25], ([1, 0, -1], (0.25, 0.5), None)),
+        ([0.5, 0, 0.25], ([1, 0, 1], None, [0.5, 0.25])),
+        ([0.5, -0.5, -0.25], ([1, 1, 1], None, [0.5, -0.5, -0.25])),
+        ([-0.0, 0, 0], ([0, 0, 0], 0.0, None)),
+    ],
+)
+def test_layers_of_weights_by_hand(weights, layer):
+    weights = np.float32([weights])
+    found = weight_layer(weights)
+    ternary, constant, own = layer
+    assert (found.ternary.tolist(), found.constant) == ([ternary], constant) and found.ternary.dtype == np.int8
+    assert (None if found.own is None else found.own.tolist()) == own and not found.drawn
+    np.testing.assert_array_equal(found.times(None), weights)
+
+
 def test_frozen_weights_that_differ_on_this_machine_are_an_error(tmp_path):
     own = NETS["uniform"]
     made = from_run(as_run(tmp_path, own, *untrained(own, 3, (28, 28, 1), 4), 3, (28, 28, 1), 4), 3)
@@ -190,8 +209,36 @@ def test_a_module_of_ones_own(tmp_path):
         loaded.runtime()
     with pytest.raises(UserError, match="module="):
         _ = ssm.load(tmp_path / "own.ssm").module
-    with pytest.raises(UserError, match="do not share one magnitude"):
-        from_supermask(ssm.Supermask(Own()), ssm.Supermask(Own()).init(jax.random.key(0), x))
+
+
+def test_weights_without_a_common_magnitude_are_stored_with_a_warning(tmp_path):
+    model, x = ssm.Supermask(Own()), np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
+    variables = model.init(jax.random.key(0), x)
+    with pytest.warns(
+        UserWarning, match=r"Dense_0, Dense_1 do not share .* it has ([\d,]+) bytes, .* have 120\."
+    ) as said:
+        net = from_supermask(model, variables)
+    size = net.save(tmp_path / "own.ssm")
+    assert f"it has {size:,} bytes" in str(said[0].message) and net.own_values == net.remaining
+    loaded = ssm.load(tmp_path / "own.ssm", module=Own())
+    np.testing.assert_array_equal(loaded.module.apply(loaded.variables, x), model.apply(variables, x))
+
+
+@pytest.mark.parametrize("model", ["fcn", "conv2", "resnet20"])
+def test_other_kinds_of_weights_compute_the_same_with_and_without_jax(tmp_path, model):
+    own = {"batch_norm": "affine"} if model == "resnet20" else {}
+    inputs = (12, 12, 3)
+    net = in_kinds(made_up(Architecture(model=model, inputs=inputs, classes=4, width=0.2, **own), density=0.2))
+    net.save(tmp_path / "net.ssm")
+    loaded = ssm.load(tmp_path / "net.ssm")
+    for name, kernel in net.to_dense().items():
+        assert kernel.tobytes() == loaded.to_dense()[name].tobytes()
+        assert len(np.unique(kernel[kernel != 0])) == (2 if net.layers[name].own is None else net.layers[name].own.size)
+        assert loaded.to_scipy()[name].nnz == np.count_nonzero(net.layers[name].ternary)
+    images = np.random.default_rng(0).integers(0, 256, (5, *inputs), np.uint8)
+    wanted = loaded.logits(images)
+    for runtime in (loaded.full_runtime(), loaded.runtime()):
+        np.testing.assert_allclose(runtime.logits(images), wanted, atol=3e-6 * np.abs(wanted).max())
 
 
 def test_files_that_are_not_there_or_cannot_be_written(tmp_path):

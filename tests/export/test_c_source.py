@@ -17,7 +17,7 @@ from ssm.errors import UserError
 from ssm.export import Layer, c_source
 from ssm.export.c_source import _float, _quoted, to_c
 from ssm.models.graph import Architecture
-from tests.support.artifact_nets import made_up
+from tests.support.artifact_nets import in_kinds, made_up
 
 NETS = Path(__file__).parents[2] / "experiments" / "results" / "nets"
 STRICT = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror")
@@ -100,6 +100,25 @@ def test_any_shape_agrees_with_the_runtime(tmp_path, model, inputs, width, densi
     wanted = net.full_runtime().logits(images)
     found = c_logits(to_c(net), tmp_path, images)
     np.testing.assert_allclose(found, wanted, atol=5e-6 * max(np.abs(wanted).max(), 1e-6))
+
+
+@needs_gcc
+@pytest.mark.parametrize(
+    ("model", "inputs", "width"), [("fcn", (28, 28, 1), 0.2), ("conv2", (12, 10, 3), 0.25), ("conv4", (9, 7, 3), 0.2)]
+)
+def test_a_constant_for_each_sign_agrees_with_the_runtime(tmp_path, model, inputs, width):
+    net = made_up(Architecture(model=model, inputs=inputs, classes=7, width=width), density=0.2)
+    one = next(iter(net.layers))  # stays as it is: both kinds of functions are in one file
+    layers = {
+        name: layer if name == one else layer._replace(constant=(layer.constant, layer.constant / 4))
+        for name, layer in net.layers.items()
+    }
+    net = dataclasses.replace(net, layers=layers)
+    images = np.random.default_rng(1).integers(0, 256, (3, *inputs), np.uint8)
+    source = to_c(net)
+    assert "float ratio" in source and not re.search("TWO|RATIO|RESCALED|INDEX", source.split("*/", 1)[1])
+    wanted = net.full_runtime().logits(images)
+    np.testing.assert_allclose(c_logits(source, tmp_path, images), wanted, atol=5e-6 * np.abs(wanted).max())
 
 
 @needs_gcc
@@ -192,6 +211,10 @@ def test_nets_that_are_no_sums_are_refused():
     drawn = {name: Layer(layer.ternary, None) for name, layer in net.layers.items()}
     with pytest.raises(UserError, match="Dense_0, Dense_1, Dense_2 do not share one magnitude"):
         to_c(dataclasses.replace(net, layers=drawn))
+    own = net.layers | {"Dense_1": in_kinds(net).layers["Dense_1"]}
+    count = np.count_nonzero(net.layers["Dense_1"].ternary)
+    with pytest.raises(UserError, match=f"Dense_1 holds {count:,} values of their own; a C file is for ternary layers"):
+        to_c(dataclasses.replace(net, layers=own))
 
 
 @needs_gcc

@@ -34,7 +34,10 @@ scalars = st.none() | st.booleans() | st.integers(-(2**63) + 1, 2**63 - 1) | wor
 def told(net: Artifact) -> tuple:
     """Return all that a file says of a net, in a form that compares by bits."""
     fields = [getattr(net, name) for name in ("architecture", "precision", "class_names", "about", "recipe")]
-    layers = [(name, layer.ternary.tolist(), layer.ternary.shape, layer.constant) for name, layer in net.layers.items()]
+    layers = [
+        (name, one.ternary.tolist(), one.ternary.shape, one.constant, None if one.own is None else one.own.tobytes())
+        for name, one in net.layers.items()
+    ]
     values = [(name, value.shape, value.tobytes()) for name, value in net.values.items()]
     return *fields, layers, values
 
@@ -51,13 +54,31 @@ TINY_LAYERS = tiny().layers
 OTHER_LAYERS = {name: layer._replace(ternary=np.ones_like(layer.ternary)) for name, layer in TINY_LAYERS.items()}
 
 
+def mixed(**other) -> Artifact:
+    """Return a net of two constants in one layer, and of each weight's own value in another."""
+    layers = TINY_LAYERS | {
+        "Dense_0": TINY_LAYERS["Dense_0"]._replace(constant=(0.5, 0.125)),
+        "Dense_1": Layer(np.asarray([[0], [1], [1]], np.int8), None, np.asarray([-0.75, 3], np.float32)),
+    }
+    return tiny(layers=layers, **other)
+
+
+@st.composite
+def own_layers(draw, ternary):
+    """Layers of each kind that needs no recipe."""
+    constants = st.floats(0, 2.0**90, width=32)
+    if draw(st.booleans()):
+        return Layer(ternary, draw(constants | st.tuples(constants, constants)))
+    values = arrays.arrays(np.float32, int(np.count_nonzero(ternary)), elements=finite.filter(bool))
+    return Layer(np.abs(ternary), None, draw(values))
+
+
 @st.composite
 def own_nets(draw):
     """Nets of modules of the user's own: any shapes."""
-    constants = st.floats(0, 2.0**90, width=32)
     shapes = arrays.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=5)
     layers = {
-        f"Layer_{number}": Layer(draw(arrays.arrays(np.int8, shape, elements=st.integers(-1, 1))), draw(constants))
+        f"Layer_{number}": draw(own_layers(draw(arrays.arrays(np.int8, shape, elements=st.integers(-1, 1)))))
         for number, shape in enumerate(draw(st.lists(shapes, max_size=4)))
     }
     sizes = arrays.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)
@@ -86,7 +107,7 @@ def test_nets_of_known_architectures_come_again(tmp_path):
         architecture=RESNET,
         precision="bfloat16",
     )
-    for number, net in enumerate((tiny(), resnet, drawn(), tiny(class_names=()))):
+    for number, net in enumerate((tiny(), resnet, drawn(), tiny(class_names=()), mixed())):
         size = net.save(path := tmp_path / f"{number}.ssm")
         assert path.stat().st_size == size
         assert told(load(path)) == told(net)
@@ -122,7 +143,7 @@ def changed(net: Artifact, path: str, value) -> bytes:
     else:
         at[last] = "@hole@"
     text = json.dumps(header, ensure_ascii=False).replace('"@hole@"', value or "")
-    return pack_text(text.encode(), parts.values.tobytes(), parts.words.tobytes())
+    return pack_text(text.encode(), parts.values.tobytes(), parts.words.tobytes(), version=parts.version)
 
 
 BAD = [
@@ -223,6 +244,49 @@ def test_a_recipe_that_lies_is_one_message(path, value, message):
         load_bytes(changed(drawn(), path, value))
 
 
+def test_the_layers_of_version_2():
+    parts = unpack(to_bytes(mixed(values={})))
+    assert parts.version == 2 and unpack(to_bytes(tiny())).version == unpack(to_bytes(drawn())).version == 1
+    assert parts.header["layers"][:2] == [["Dense_0", [4, 3], 1, 3, [0.5, 0.125]], ["Dense_1", [3, 1], 0, 2, "own"]]
+    assert parts.values.tolist() == [-0.75, 3]
+    kernels = load_bytes(to_bytes(mixed())).to_dense()
+    assert kernels["Dense_0"].tolist() == [[0.125, 0, -0.5], [0, 0, 0], [0, 0.125, 0], [0, 0, 0.125]]
+    assert kernels["Dense_1"].tolist() == [[0], [-0.75], [3]] and kernels["Dense_2"].tolist() == [[1, -1]]
+    assert all(kernel.dtype == np.float32 for kernel in kernels.values())
+    assert (mixed().own_values, tiny().own_values) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        *(
+            ("layers/0/4", value, "the constant of a layer")
+            for value in ("[]", "[0.5]", "[0.5,0.5,0.5]", "[0.5,null]", '[0.5,"own"]', "[0.5,[0.5]]", "[0.1,0.5]")
+        ),
+        ("layers/1/4", '"owner"', "the constant of a layer"),
+        ("layers/1/2", "1", "the elements of -1 in a layer of its own values"),
+        ("layers/1/3", "1", "it holds 2 values, and its header names 1"),
+        ("layers/2/4", '"own"', "the elements of -1 in a layer of its own values"),
+        ("layers/1/4", "0.5", "it holds 2 values, and its header names 0"),
+    ],
+)
+def test_a_header_of_version_2_that_lies_is_one_message(path, value, message):
+    with pytest.raises(UserError, match=re.escape(message)):
+        load_bytes(changed(mixed(), path, value))
+
+
+def test_a_file_has_the_lowest_version_that_it_needs():
+    for net, version in ((tiny(), 2), (mixed(), 1)):
+        with pytest.raises(UserError, match=f"one of version {3 - version} in a file of version {version}"):
+            load_bytes(pack(unpack(to_bytes(net))._replace(version=version)))
+
+
+def test_a_value_of_its_own_is_not_0():
+    parts = unpack(to_bytes(mixed()))
+    with pytest.raises(UserError, match="a value of its own in a layer is 0"):
+        load_bytes(pack(parts._replace(values=np.asarray([1, -0.0], np.float32))))
+
+
 def test_a_configuration_that_no_net_has_is_said_when_it_is_needed():
     with pytest.raises(UserError, match="its recipe of frozen weights is damaged"):
         load_bytes(changed(drawn(), "recipe/config/init", '"he"')).to_dense()  # most of its fields lack
@@ -259,6 +323,23 @@ def test_variances_below_0_are_refused():
         ({"layers": {**TINY_LAYERS, "Dense_0": Layer(TINY_LAYERS["Dense_0"].ternary, 0.1)}}, "must be a float32"),
         ({"layers": {**TINY_LAYERS, "Dense_0": Layer(np.full((4, 3), 2, np.int8), 0.5)}}, "other than -1, 0 and 1"),
         ({"layers": {**TINY_LAYERS, "Dense_0": Layer(TINY_LAYERS["Dense_0"].ternary, None)}}, "a recipe"),
+        *(
+            ({"layers": {**TINY_LAYERS, "Dense_2": Layer(np.asarray([[1, 1]], np.int8), constant, own)}}, why)
+            for constant, own, why in (
+                (None, np.float32([1]), "the 2 values of Dense_2 must be float32"),
+                (None, np.float32([1, 0]), "none of them 0"),
+                (None, np.float32([[1, 2]]), "the 2 values"),
+                (None, np.asarray([1.0, 2]), "must be float32"),
+                (0.5, np.float32([1, 2]), "and without a constant"),
+                (None, np.float32([1, np.inf]), "not finite"),
+                ((0.5, 0.1), None, "must be a float32"),
+                ((0.5, 0.5, 0.5), None, "or its two"),
+            )
+        ),
+        (
+            {"layers": {**TINY_LAYERS, "Dense_2": Layer(np.asarray([[1, -1]], np.int8), None, np.float32([1, 2]))}},
+            "elements of -1",
+        ),
         ({"architecture": None, "values": {"params/A/b": np.asarray([np.nan], np.float32)}}, "not finite"),
         ({"architecture": None, "values": {"params/A/b": np.asarray([1.0])}}, "float32"),
         ({"about": {"test_accuracy": "high"}}, "test_accuracy"),

@@ -20,6 +20,7 @@ from ssm.runs.mask_file import load_masks, save_masks
 from ssm.runs.example_file import example_path, load_examples
 from ssm.runs.folder import clear, mask_path, open_run, read_summary
 from ssm.runs.value_file import load_values, value_path
+from ssm.runs.weight_file import load_weights, weight_path
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = {
@@ -470,14 +471,16 @@ def test_parts_of_other_processes_are_added_once(tmp_path):
     mask = {"Dense_0": np.array([1, 0, -1], np.int8)}
     bad = final(2, test_accuracy=float("nan"), remaining_weights=float("nan"), failed_epoch=3, failed_reason="why")
     values = {1: {"params/BatchNorm_0/scale": np.array([2, 3], np.float32)}, 2: {}}
-    run.add_part(history_rows=[row(1, 1)], finals=[final(1), bad], masks={1: mask}, values=values)
+    more = {"values": values, "weights": {1: {"Dense_0": np.array([2, 0, -3], np.float32)}}}
+    run.add_part(history_rows=[row(1, 1)], finals=[final(1), bad], masks={1: mask}, **more)
     assert run.finished_seeds() == []
     run.add_parts()
     run.add_parts()
     assert run.finished_seeds() == [1, 2] and run.summary()["failed"] == [{"seed": 2, "epoch": 3, "reason": "why"}]
     np.testing.assert_array_equal(load_masks(mask_path(run.folder, 1))["Dense_0"], [1, 0, -1])
     np.testing.assert_array_equal(load_values(value_path(run.folder, 1))["params/BatchNorm_0/scale"], [2, 3])
-    assert not value_path(run.folder, 2).exists()
+    np.testing.assert_array_equal(load_weights(weight_path(run.folder, 1))["Dense_0"], [2, 0, -3])
+    assert not value_path(run.folder, 2).exists() and not weight_path(run.folder, 2).exists()
     assert not list((run.folder / "parts").iterdir())
     (run.folder / "parts" / "x.json").write_text("{}")
     with pytest.raises(UserError, match="not a part of a run"):

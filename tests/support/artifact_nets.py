@@ -1,5 +1,7 @@
 """Masked nets without training: what a run would end with after no step at all."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -39,6 +41,22 @@ def made_up(net, *, density=0.05, seed=0):
         class_names=tuple(f"class {number}" for number in range(net.classes)),
         about={"run": "made-up", "seed": seed},
     )
+
+
+def in_kinds(net, *, seed=0):
+    """Return an artefact whose layers take turns: two constants, and values of their own."""
+    rng = np.random.default_rng(seed)
+
+    def of(number, layer):
+        constant = layer.constant
+        if number % 2 == 0:
+            return Layer(layer.ternary, (constant, float(np.float32(constant / 3))))
+        kept = np.count_nonzero(layer.ternary)
+        own = (constant * (rng.random(kept) + 0.5) * rng.choice([-1, 1], kept)).astype(np.float32)
+        return Layer(np.abs(layer.ternary), None, own)
+
+    layers = {name: of(number, layer) for number, (name, layer) in enumerate(net.layers.items())}
+    return dataclasses.replace(net, layers=layers)
 
 
 def as_run(folder, config, net, variables, seed, inputs, classes, *, environment=None):

@@ -20,6 +20,13 @@ def short(dataset, **overrides) -> Config:
     return resolve(**named, samples=len(dataset.train_labels), overrides=values)
 
 
+def literature(dataset, method, **overrides) -> Config:
+    """Return the configuration of a method of the related work, of a very narrow net and two epochs."""
+    values = {"epochs": 2, "batch_size": 64, "width": 0.05, **overrides}
+    named = {"model": "fcn", "method": method, "preset": "protocol", "dataset": "mnist5k"}
+    return resolve(**named, samples=len(dataset.train_labels), overrides=values)
+
+
 def run_config(config, dataset, seeds, *, out, **options) -> Run:
     """Run a configuration; options are those of `RunOptions`."""
     return run_job(recipe_job(config, dataset), seeds, out=out, options=RunOptions(**options))

@@ -11,8 +11,9 @@ import pytest
 
 from paper.result import result_table
 from paper.tables import read_paper, with_config
+from ssm.recipes.literature import LITERATURE
 from ssm.runs.reader import read_finished, spans
-from ssm.viz import render, sections
+from ssm.viz import labels, render, sections
 from tests.support.made_runs import LAYERS, make_run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -144,6 +145,26 @@ def test_layers_and_their_agreement_by_hand():
     # csr: 8 bytes for each of 1 and 2 weights, and 4 for each of 3 row pointers.
     assert sizes.rows[0][:4] == ["Dense_0", "16", "24", "1"]
     assert ["exported file, one seed", "3", "18.75 %", "", ""] in sizes.rows
+
+
+def test_masks_are_called_what_they_are(tmp_path):
+    masks = {"Dense_0": np.array([[[1, 0], [0, 1]]], np.int8)}
+    table = sections.shares_table(masks, sections.look(masks), labels.signs("rigl"))
+    assert table.head[3:] == ["hidden, 0 (%)", "kept, +1 (%)", "remaining (%)"] and len(table.rows[0]) == len(
+        table.head
+    )
+    table = sections.shares_table(masks, sections.look(masks), labels.signs("ttq"))
+    assert table.head[3] == "negative, −1 (%)"  # noqa: RUF001
+    for method, inverts in (("signed", True), ("binary", False)):
+        text = render(read_finished(make_run(tmp_path, method=method)))
+        assert ("inverted" in text) == inverts and "Weights that are not 0: frozen random weights." in text
+
+
+def test_every_method_has_a_name_and_others_keep_theirs():
+    for names in (labels.METHODS, labels.WEIGHTS):
+        assert set(LITERATURE) | {"signed", "binary", "baseline"} <= set(names)
+    assert labels.method("rigl") == "RigL" and labels.method("mine") == "mine"
+    assert labels.signs("mine") == labels.signs("signed") == labels.INVERTING
 
 
 def test_what_is_dead_by_hand(tmp_path):

@@ -50,7 +50,7 @@ def all_acc(shelf: Shelf) -> Drawn:
         row: list[Panel | None] = []
         for method in ("baseline", "signed"):
             found = by_init(shelf, model, method)
-            name, how = labels.MODELS[model], labels.METHODS[method]
+            name, how = labels.MODELS[model], labels.method(method)
             row.append(init_panel(ACCURACY, f"{name}, {how}", found) if found else None)
             used += found.values()
             without += [] if found else [f"{name} {how}"]

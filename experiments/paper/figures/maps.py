@@ -71,7 +71,7 @@ def bin_mask_comparison(shelf: Shelf) -> Drawn:
     maps, ours = [], []
     for run in runs:
         mask = first(run.masks(run.mask_seeds[:count]))
-        name = f"{labels.METHODS[run.setting('method')]}: number of the {count} runs in which a weight remains"
+        name = f"{labels.method(run.setting('method'))}: number of the {count} runs in which a weight remains"
         maps.append(Sums(title=name, sums=np.abs(mask).sum(0, dtype=np.int64)))
         remaining = labels.percent(float(np.mean(mask != 0)))
         found = hidden_inputs(mask), hidden_inputs(mask, most=most), labels.percent(always_hidden(mask)), remaining

@@ -103,7 +103,7 @@ def describe(*, models: Iterable[str], method: str, init: str, masks: int = 0) -
     names = [labels.MODELS[model] for model in models]
     kept = f", with masks of at least {labels.number([masks], 'seed')}" if masks else ""
     which = f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else names[0]
-    return f"a {labels.METHODS[method]} run of {which}, {init}{kept}"
+    return f"a {labels.method(method)} run of {which}, {init}{kept}"
 
 
 def _batch_norm(model: str, method: str) -> str:

@@ -1,6 +1,6 @@
 /* A 3 x 3 convolution.  A tap is an input channel times 9, plus the place in its window; `fours` as for a dense layer,
    filled up with the tap 9 * inputs, which is a plane of 0. */
-static void conv_INDEX(const float *x, const INDEX *tap, const INDEX *fours, float constant, int inputs, int outputs,
+static void convTWO_INDEX(const float *x, const INDEX *tap, const INDEX *fours, float constant,RATIO int inputs, int outputs,
                        int height, int width, float *out)
 {
     int32_t starts[MOST_TAPS + 1];
@@ -22,7 +22,7 @@ static void conv_INDEX(const float *x, const INDEX *tap, const INDEX *fours, flo
                     sum[k] += (a[k] + b[k]) + (c[k] + d[k]);
                 for (int k = BLOCK / 2; k < BLOCK; k++)
                     sum[k] += (a[k] + b[k]) + (c[k] + d[k]);
-            }
+            }RESCALED
             for (; each < end; each += 4) {
                 const float *a = from + starts[each[0]], *b = from + starts[each[1]];
                 const float *c = from + starts[each[2]], *d = from + starts[each[3]];
