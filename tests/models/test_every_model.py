@@ -32,7 +32,12 @@ DEEP = ("resnet56", "resnet110")  # which take long to compile
 SEED = 3
 
 
-pytestmark = pytest.mark.usefixtures("compiled_quickly")
+@pytest.fixture(scope="module", autouse=True)
+def _compiled_quickly():
+    """Half the time to compile, which is nearly all that these tests do."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
 
 
 def made(model):
