@@ -36,9 +36,10 @@ def iterand(
     require(every, "every", "at least 1", lambda value: value >= 1)
 
     def choose(scores, kernels):
-        percent = round(100 * (1 - density), 10)  # as one would write it: 1 - 0.9 is a little less than 0.1
-        counts = {path: score.size - round(0.01 * percent * (score.size - 1)) for path, score in scores.items()}
-        return {path: largest(score, counts[path], ties="all").astype(score.dtype) for path, score in scores.items()}
+        return {
+            path: largest(score, kept_of(score.size, density), ties="all").astype(score.dtype)
+            for path, score in scores.items()
+        }
 
     def finish(key, step, before, after):
         def redrawn():
@@ -58,6 +59,12 @@ def iterand(
 def _mixed(key, kernel, mask, rate, redraw):
     drawn = jax.random.bernoulli(jax.random.fold_in(key, 0), rate, kernel.shape)
     return rerandomized(kernel, mask, drawn, redraw(jax.random.fold_in(key, 1), kernel.shape, kernel.dtype))
+
+
+def kept_of(size, density):
+    """Return how many of `size` weights IteRand's program keeps, but for ties."""
+    percent = round(100 * (1 - density), 10)  # as one would write it: 1 - 0.9 is a little less than 0.1
+    return size - round(0.01 * percent * (size - 1))
 
 
 def rerandomized(kernel, mask, drawn, fresh):

@@ -259,7 +259,7 @@ def _idle(model: str, method: str, values: Mapping[str, Any]) -> dict[str, str]:
         idle["p0"] = f"--init={init}"
     if method == "baseline":
         idle |= dict.fromkeys(("threshold", "score_scale", "score_distribution"), "the baseline, which has no mask")
-    idle |= dict.fromkeys(_SCHEDULED - _SCHEDULES[schedule], f"--schedule={schedule}")
+    idle |= dict.fromkeys(_SCHEDULED - _SCHEDULES.get(schedule, _SCHEDULED), f"--schedule={schedule}")
     if method == "own":
         idle |= dict.fromkeys(("threshold", "score_scale", "score_distribution"), "a learner of your own")
     if method in LITERATURE and method != "steered":

@@ -29,6 +29,7 @@ def rows(place):
         return {(row["name"], row["asked"]): row for row in csv.DictReader(file)}
 
 
+@pytest.mark.slow
 def test_what_was_named_is_trained_and_the_rest_is_not_run(place, done):
     found = rows(place)
     trained = {name for (name, _), row in found.items() if row["runs"] == "2"}
@@ -48,6 +49,7 @@ def weights(place):
     return read_summary(next(place.here.glob("runs/fcn-baseline-*")))["weights"]
 
 
+@pytest.mark.slow
 def test_the_rate_is_the_best_of_three_on_held_out_images(place, done):
     from ssm.runs.folder import read_summary
     from ssm.runs.names import read_config
@@ -61,6 +63,7 @@ def test_the_rate_is_the_best_of_three_on_held_out_images(place, done):
     assert final["learning_rate"] == searched[best]["learning_rate"]
 
 
+@pytest.mark.slow
 def test_what_is_finished_is_not_trained_again(place, done):
     again = place.program(*COMMAND)
     assert again.returncode == 0, again.stderr
@@ -68,6 +71,7 @@ def test_what_is_finished_is_not_trained_again(place, done):
     assert again.stdout.split("results:")[1] == done.stdout.split("results:")[1]
 
 
+@pytest.mark.slow
 def test_only_the_table_is_written(place, done):
     shutil.rmtree(place.here / "tables")
     ran = place.program(*COMMAND, "--report")
@@ -89,6 +93,7 @@ def test_a_method_s_own_options_are_in_help_and_typed(place):
     assert wrong.returncode == 2
 
 
+@pytest.mark.slow
 def test_a_density_by_name(place):
     run = ("train.py", "--model=fcn", "--dataset=mnist5k", "--width=0.1", "--epochs=6", "--seeds=1")
     ran = place.program(*run, "--method=rigl", "--density=0.2", "--rigl.every=20")

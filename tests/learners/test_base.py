@@ -24,14 +24,6 @@ from tests.support.tasks import LAYERS, TEST, TRAIN, make_task, masked, members,
 STEPS = 3  # of an epoch
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _compiled_quickly():
-    """Nearly all that these tests do is to compile."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-
-
 def drawn(key, kernel):
     """Return scores, and the kernel as it is."""
     return jax.random.normal(key, kernel.shape), kernel

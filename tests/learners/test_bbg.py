@@ -32,6 +32,7 @@ def test_the_gradient_leaves_the_mean_where_it_is():
     np.testing.assert_array_equal(found, given - 3)
 
 
+@pytest.mark.slow
 def test_a_short_run():
     result = check_run(bbg())
     for mask in result.masks.values():

@@ -139,6 +139,7 @@ def test_the_step_is_scaled_by_the_fans_and_then_clipped(size):
 RUNS = [binary_connect(), binary_connect(stochastic=True, test="real", size="glorot")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learner", RUNS, ids=["signs", "stochastic"])
 def test_a_short_run(learner):
     result = check_run(learner)

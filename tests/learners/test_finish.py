@@ -18,13 +18,6 @@ from tests.support.tasks import LAYERS, masked, members, trainer_of
 STEPS = 9  # of three epochs
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _compiled_quickly():
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-
-
 def counting(finish):
     """Train the kernels, and count steps."""
     return layerwise(

@@ -95,6 +95,7 @@ def test_ties_are_kept():
     same(learner.masks(params, learner.finish(KEY, jnp.int32(0), now, now).state), {"a": ties["mask"]})
 
 
+@pytest.mark.slow
 def test_in_training():
     result = seed_alone(learners.force(density=0.2, pruning_steps=3))
     params = split(result.variables)[0]

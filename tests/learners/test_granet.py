@@ -138,6 +138,7 @@ def test_it_goes_on_from_its_target():
     assert totals[2:] == [totals[2]] * 6
 
 
+@pytest.mark.slow
 def test_in_training():
     result = seed_alone(learners.granet(density=0.2, start_density=1.0, every=2, steps=8, until=1.0))
     params = split(result.variables)[0]

@@ -117,6 +117,7 @@ def test_the_penalty_is_that_of_the_logits():
     assert lr_net(decay=0.1).penalty(params, {}) == pytest.approx(0.1 * (1 + 4 + 9 + 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"draws": 0, "scaled": True}], ids=["draws", "mode"])
 def test_a_short_run(options):
     result = check_run(lr_net(**options), learning_rate=0.3)

