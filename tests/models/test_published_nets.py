@@ -27,7 +27,7 @@ def test_every_net_is_there_and_paired_as_published():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("model", "method"), PAIRS, ids="-".join)
+@pytest.mark.parametrize(("model", "method"), PAIRS, ids=map("-".join, PAIRS))
 def test_one_step_of_the_published_recipe(model, method):
     data = noisy_classes((32, 32, 3), 8, 4)
     options = {"model": model, "method": method, "preset": "published", "dataset": "cifar10", "samples": 8}
