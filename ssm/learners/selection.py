@@ -23,6 +23,8 @@ GUESSES = 24
 
 
 LEAST, MOST = -(2**31), 2**31 - 1
+SMALLEST, INFINITE = 0x00800000, 0x7F800000
+"""The bits of the smallest normal number, and of infinity, above which are those of NaN."""
 
 
 def largest(values: Float[Array, "..."], kept: Any, *, ties: Ties = "last") -> Bool[Array, "..."]:
@@ -42,12 +44,14 @@ def largest(values: Float[Array, "..."], kept: Any, *, ties: Ties = "last") -> B
     if ties == "none":
         return jnp.where(number == kept, at_or_above, above)
 
-    def the_last() -> Array:
-        equal = keys == threshold
-        after = jnp.cumsum(equal.ravel()[::-1], dtype=jnp.int32)[::-1].reshape(equal.shape)
-        return above | (equal & (after <= kept - jnp.sum(above, dtype=jnp.int32)))
+    def first_of_the_last() -> Array:
+        after = jnp.cumsum((keys == threshold).ravel()[::-1], dtype=jnp.int32)[::-1]
+        return jnp.sum(after > kept - jnp.sum(above, dtype=jnp.int32), dtype=jnp.int32)
 
-    return lax.cond(number == kept, lambda: at_or_above, the_last)
+    # A place, not a mask: what the mask is used for is then computed in the same loop as the mask.
+    first = lax.cond(number == kept, lambda: jnp.zeros((), jnp.int32), first_of_the_last)
+    places = lax.iota(jnp.int32, keys.size).reshape(keys.shape)
+    return above | ((keys == threshold) & (places >= first))
 
 
 def _cut(keys: Int[Array, "..."], kept: Int[Array, ""]) -> tuple[Int[Array, ""], Int[Array, ""]]:
@@ -126,9 +130,10 @@ def _count(parts: Sequence[Int[Array, " values"]], threshold: Int[Array, ""]) ->
 
 def _keys(values: Float[Array, "..."]) -> Int[Array, "..."]:
     """Return integers in the order of values, LEAST for NaN; -0 is 0, and so are numbers that XLA may flush to it."""
-    values = values.astype(jnp.float32)
-    keys = jnp.where(jnp.abs(values) < jnp.finfo(jnp.float32).tiny, 0, _ordered(values))
-    return jnp.where(values == values, keys, LEAST)
+    bits = lax.bitcast_convert_type(values.astype(jnp.float32), jnp.int32)
+    size = bits & MOST
+    keys = jnp.where(size < SMALLEST, 0, bits ^ ((bits >> 31) & MOST))
+    return jnp.where(size > INFINITE, LEAST, keys)
 
 
 def _ordered(values: Float[Array, "..."]) -> Int[Array, "..."]:
