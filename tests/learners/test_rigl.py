@@ -118,7 +118,8 @@ def test_drop_share():
     for step, share in table["values"].items():
         after = finish(KEY, jnp.int32(step), grown, grown)
         lost = int(((state["a"].mask == 1) & (after.state["a"].mask == 0)).sum())
-        assert lost == int(np.float32(size / 2) * np.float32(share)), step
+        # The cosine's last place, which differs by version, may decide on one weight.
+        assert abs(lost - int(np.float32(size / 2) * np.float32(share))) <= 1, step
         assert after.state["a"].mask.sum() == size / 2
 
 
