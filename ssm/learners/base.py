@@ -115,6 +115,11 @@ def map_by_layer(function: Callable[..., Any], tree: Any, *layers: Layers) -> An
     return jax.tree.map(mapped, tree, is_leaf=own)
 
 
+def each(layers: Layers, key: Key[Array, ""], function: Callable[[str, Array], Any]) -> dict[str, Any]:
+    """Return what a function of a layer's path and of a key of its own makes of each layer."""
+    return {path: function(path, jax.random.fold_in(key, number)) for number, path in enumerate(in_order(layers))}
+
+
 def layerwise(
     init: Callable[[Array, Array], tuple[Any, Any]],
     weight: Callable[[Any, Any, Array | None], Array],
@@ -134,9 +139,7 @@ def layerwise(
         require_function(function, name, "that of ssm.learners.signed", arguments)
 
     def init_layers(key, kernels):
-        both = {
-            path: init(jax.random.fold_in(key, number), kernels[path]) for number, path in enumerate(in_order(kernels))
-        }
+        both = each(kernels, key, lambda path, own: init(own, kernels[path]))
         return {path: one[0] for path, one in both.items()}, {path: one[1] for path, one in both.items()}
 
     def weights(params, state, key):

@@ -1,16 +1,15 @@
-"""What the methods that choose weights by scores have in common: frozen kernels, scores, how many are kept."""
+"""What the methods that choose weights by scores have in common: frozen kernels, and scores that choose."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from ssm.initializers import Initializer
-from ssm.learners.base import Layers, Learner, in_order
-from ssm.learners.selection import Ties, largest
+from ssm.learners.base import Layers, Learner, each
+from ssm.learners.selection import kept_of, largest
+from ssm.learners.sparsity import Distribution, layer_densities
 
 Scores = Mapping[str, Array]
 
@@ -28,11 +27,7 @@ def chosen(
     """
 
     def init(key, kernels):
-        numbered = enumerate(in_order(kernels))
-        return {
-            path: scores(jax.random.fold_in(key, number), kernels[path].shape, kernels[path].dtype)
-            for number, path in numbered
-        }, dict(kernels)
+        return drawn(scores, key, kernels), dict(kernels)
 
     def weights(params, state, key):
         masks = choose(params, state)
@@ -41,20 +36,15 @@ def chosen(
     return Learner(init, weights, choose, **more)
 
 
-def largest_of_all(values: Layers, kept: Any, *, ties: Ties) -> dict[str, Array]:
-    """Return masks of the `kept` largest of all layers' values together, of their shapes and dtype."""
-    paths = in_order(values)
-    flat = largest(jnp.concatenate([values[path].ravel() for path in paths]), kept, ties=ties)
-    parts = jnp.split(flat, np.cumsum([values[path].size for path in paths])[:-1])
+def drawn(scores: Initializer, key: Array, kernels: Layers) -> dict[str, Array]:
+    """Return the scores that an initialiser draws for each kernel, of its shape and dtype."""
+    return each(kernels, key, lambda path, own: scores(own, kernels[path].shape, kernels[path].dtype))
+
+
+def largest_magnitudes(scores: Scores, density: Any, shares: Distribution = "uniform") -> dict[str, Array]:
+    """Return masks of each layer's largest |score|, of their shapes and dtype; `shares` as in `layer_densities`."""
+    own = layer_densities(scores, density, shares)
     return {
-        path: one.reshape(values[path].shape).astype(values[path].dtype) for path, one in zip(paths, parts, strict=True)
+        path: largest(jnp.abs(score), kept_of(score.size, own[path])).astype(score.dtype)
+        for path, score in scores.items()
     }
-
-
-def kept_of(size: int, density: Any) -> Any:
-    """Return how many of `size` weights edge-popup's program keeps: all but int((1 - density) * size).
-
-    In double precision, where density is a Python number; a traced one is rounded in float32.
-    """
-    hidden = (1 - density) * size
-    return size - (int(hidden) if isinstance(hidden, float) else jnp.floor(hidden).astype(jnp.int32))

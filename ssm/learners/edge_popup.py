@@ -3,14 +3,10 @@
 import math
 from typing import Annotated, Literal
 
-import jax.numpy as jnp
-
 from ssm.errors import require
 from ssm.initializers import he, uniform
 from ssm.learners.base import Learner
-from ssm.learners.chosen import chosen, kept_of
-from ssm.learners.selection import largest
-from ssm.learners.sparsity import layer_densities
+from ssm.learners.chosen import chosen, largest_magnitudes
 from ssm.learners.straight_through import magnitude, straight_through
 
 SCORES = uniform(he(1 / math.sqrt(6)))  # U(-b, b), b = 1 / sqrt(fan_in)
@@ -33,14 +29,7 @@ def edge_popup(
     """
     require(density, "density", "in (0, 1]", lambda value: 0 < value <= 1)
 
-    def choose(scores, kernels):
-        own = layer_densities(scores, density, shares)
-        return {
-            path: largest(jnp.abs(score), kept_of(score.size, own[path])).astype(score.dtype)
-            for path, score in scores.items()
-        }
-
     def weight(kernel, mask, score):
         return kernel * straight_through(mask, magnitude(score))
 
-    return chosen(SCORES, choose, weight)
+    return chosen(SCORES, lambda scores, kernels: largest_magnitudes(scores, density, shares), weight)

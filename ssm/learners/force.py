@@ -7,7 +7,8 @@ import jax.numpy as jnp
 
 from ssm.learners.base import Learner
 from ssm.learners.regrowth import Connections, connections
-from ssm.learners.sparsity import check_counts, check_shares, kth_largest
+from ssm.learners.selection import largest_of_all
+from ssm.learners.sparsity import check_counts, check_shares
 
 
 def force(
@@ -37,9 +38,9 @@ def force(
         if not recover:
             saliency = {path: leaf * before.state[path].mask for path, leaf in saliency.items()}
         total = sum(leaf.size for leaf in saliency.values())
-        bound = kth_largest(saliency, jnp.asarray(kept_counts(total, density, pruning_steps))[step])
-        new = {path: Connections((leaf >= bound).astype(leaf.dtype)) for path, leaf in saliency.items()}
-        return before._replace(state=new)
+        kept = jnp.asarray(kept_counts(total, density, pruning_steps))[step]
+        masks = largest_of_all(saliency, kept, ties="all")
+        return before._replace(state={path: Connections(mask) for path, mask in masks.items()})
 
     return connections(start, lambda step: step < pruning_steps, change)
 

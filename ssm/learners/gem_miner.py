@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from ssm.errors import require
 from ssm.learners.base import Learner, layerwise
-from ssm.learners.chosen import largest_of_all
+from ssm.learners.selection import largest_of_all
 from ssm.learners.straight_through import straight_through
 
 

@@ -6,9 +6,9 @@ import jax.numpy as jnp
 from jax import lax
 
 from ssm.errors import require
-from ssm.learners.base import Learner
+from ssm.learners.base import Learner, each
 from ssm.learners.regrowth import connections, masked, pruned, regrown, survivors
-from ssm.learners.sparsity import Distribution, check_counts, check_shares, cubic_counts, each, random_masks
+from ssm.learners.sparsity import Distribution, check_counts, check_shares, cubic_counts, random_masks
 
 LAST_SHARE = 0.005
 """Share of a layer's weights that is dropped at the end of training."""

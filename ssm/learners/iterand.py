@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from ssm.errors import require
 from ssm.initializers import he, signed_constant, uniform
-from ssm.learners.base import Learner, in_order
+from ssm.learners.base import Learner, each
 from ssm.learners.chosen import chosen
 from ssm.learners.selection import largest
 from ssm.learners.straight_through import straight_through
@@ -43,9 +43,8 @@ def iterand(
 
     def finish(key, step, before, after):
         def redrawn():
-            masks, numbers = choose(after.params, after.state), enumerate(in_order(after.state))
-            keys = {path: jax.random.fold_in(key, number) for number, path in numbers}
-            return {path: _mixed(keys[path], after.state[path], mask, rate, redraw) for path, mask in masks.items()}
+            masks = choose(after.params, after.state)
+            return each(masks, key, lambda path, own: _mixed(own, after.state[path], masks[path], rate, redraw))
 
         due = (step + 2) % every == 0  # the next step, counted from 1
         return after._replace(state=jax.lax.cond(due, redrawn, lambda: dict(after.state)))

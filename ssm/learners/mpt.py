@@ -6,9 +6,8 @@ import jax.numpy as jnp
 
 from ssm.errors import require
 from ssm.learners.base import Learner
-from ssm.learners.chosen import chosen, kept_of
+from ssm.learners.chosen import chosen, largest_magnitudes
 from ssm.learners.edge_popup import SCORES
-from ssm.learners.selection import largest
 from ssm.learners.straight_through import magnitude, straight_through
 
 
@@ -29,15 +28,11 @@ def mpt(
     """
     require(density, "density", "in (0, 1]", lambda value: 0 < value <= 1)
 
-    def choose(scores, kernels):
-        counts = {path: kept_of(score.size, density) for path, score in scores.items()}
-        return {path: largest(jnp.abs(score), counts[path]).astype(score.dtype) for path, score in scores.items()}
-
     def weight(kernel, mask, score):
         number = jnp.sum(mask) if alpha == "kept" else int(density * kernel.size)
         return binarized(kernel, mask, score, number)
 
-    return chosen(SCORES, choose, weight)
+    return chosen(SCORES, lambda scores, kernels: largest_magnitudes(scores, density), weight)
 
 
 def binarized(kernel, mask, score, number):

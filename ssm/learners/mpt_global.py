@@ -8,9 +8,10 @@ from jaxtyping import Float, Int
 
 from ssm.errors import require
 from ssm.learners.base import Learner
-from ssm.learners.chosen import chosen, largest_of_all
+from ssm.learners.chosen import drawn
 from ssm.learners.edge_popup import SCORES
 from ssm.learners.mpt import binarized
+from ssm.learners.selection import largest_of_all
 
 
 def mpt_global(
@@ -31,11 +32,9 @@ def mpt_global(
     require(ramp, "ramp", "at least 1", lambda value: value >= 1)
     require(epoch, "epoch", "at least 1", lambda value: value >= 1)
 
-    begun = chosen(SCORES, lambda scores, kernels: kernels, lambda kernel, mask, score: kernel).init
-
     def init(key, kernels):
-        scores, kernels = begun(key, kernels)
-        return scores, {path: Timed(kernel, jnp.zeros((), jnp.int32)) for path, kernel in kernels.items()}
+        state = {path: Timed(kernel, jnp.zeros((), jnp.int32)) for path, kernel in kernels.items()}
+        return drawn(SCORES, key, kernels), state
 
     def masks(scores, state):
         sizes = {path: jnp.abs(score) for path, score in scores.items()}

@@ -8,7 +8,8 @@ from jax import Array, lax
 from jaxtyping import Bool, Float, Int, Key
 
 from ssm.learners.base import Layers, Learner, Step, map_by_layer
-from ssm.learners.sparsity import kth_largest, top
+from ssm.learners.selection import largest, largest_of_all
+from ssm.learners.sparsity import top
 from ssm.learners.straight_through import straight_through
 
 
@@ -75,8 +76,7 @@ def pruned(now: Step, number: Any) -> Step:
     Strictly above: without ties, one less than `number` weights are kept.
     """
     size = {path: jnp.abs(leaf) for path, leaf in now.params.items()}
-    bound = kth_largest(size, number)
-    return masked(now, {path: (leaf > bound).astype(leaf.dtype) for path, leaf in size.items()})
+    return masked(now, largest_of_all(size, number - 1, ties="none"))
 
 
 def survivors(weight: Float[Array, "..."], mask: Float[Array, "..."], share: Any) -> Float[Array, "..."]:
@@ -86,4 +86,4 @@ def survivors(weight: Float[Array, "..."], mask: Float[Array, "..."], share: Any
     """
     size, active = jnp.abs(weight), jnp.count_nonzero(mask)
     lost = jnp.ceil(share * active).astype(jnp.int32)
-    return (size > kth_largest({"": size}, active - lost + 1)).astype(mask.dtype)
+    return largest(size, active - lost, ties="none").astype(mask.dtype)

@@ -5,9 +5,9 @@ from typing import Annotated
 import jax
 import jax.numpy as jnp
 
-from ssm.learners.base import Learner
+from ssm.learners.base import Learner, each
 from ssm.learners.regrowth import connections, masked, regrown
-from ssm.learners.sparsity import Distribution, check_counts, check_shares, each, random_masks, top
+from ssm.learners.sparsity import Distribution, check_counts, check_shares, random_masks, top
 
 NOISE = 1e-5
 """Standard deviation of what is added to |w| where the smallest are dropped: it breaks ties."""

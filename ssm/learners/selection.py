@@ -7,11 +7,15 @@ so that it is vectorised over values and, under `vmap`, over seeds.
 
 from collections.abc import Sequence
 from functools import reduce
+from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 from jaxtyping import Bool, Float, Int
+
+from ssm.learners.base import Layers, in_order
 
 Ties = Literal["all", "none", "last"]
 """What is done with values equal to the k-th where there is no room for all: keep all, none, or the last in order."""
@@ -52,6 +56,25 @@ def largest(values: Float[Array, "..."], kept: Any, *, ties: Ties = "last") -> B
     first = lax.cond(number == kept, lambda: jnp.zeros((), jnp.int32), first_of_the_last)
     places = lax.iota(jnp.int32, keys.size).reshape(keys.shape)
     return above | ((keys == threshold) & (places >= first))
+
+
+def largest_of_all(values: Layers, kept: Any, *, ties: Ties) -> dict[str, Array]:
+    """Return masks of the `kept` largest of all layers' values together, of their shapes and dtype."""
+    paths = in_order(values)
+    flat = largest(jnp.concatenate([values[path].ravel() for path in paths]), kept, ties=ties)
+    parts = jnp.split(flat, np.cumsum([values[path].size for path in paths])[:-1])
+    return {
+        path: one.reshape(values[path].shape).astype(values[path].dtype) for path, one in zip(paths, parts, strict=True)
+    }
+
+
+def kept_of(size: int, density: Any) -> Any:
+    """Return how many of `size` weights edge-popup's program keeps: all but int((1 - density) * size).
+
+    In double precision, where density is a Python number; a traced one is rounded in float32.
+    """
+    hidden = (1 - density) * size
+    return size - (int(hidden) if isinstance(hidden, Real) else jnp.floor(hidden).astype(jnp.int32))
 
 
 def _cut(keys: Int[Array, "..."], kept: Int[Array, ""]) -> tuple[Int[Array, ""], Int[Array, ""]]:

@@ -6,9 +6,8 @@ import jax.numpy as jnp
 
 from ssm.errors import require
 from ssm.learners.base import Learner
-from ssm.learners.chosen import chosen, kept_of
+from ssm.learners.chosen import chosen, largest_magnitudes
 from ssm.learners.edge_popup import SCORES
-from ssm.learners.selection import largest
 from ssm.learners.straight_through import straight_through
 
 
@@ -25,9 +24,7 @@ def signed_top_k(
     require(density, "density", "in (0, 1]", lambda value: 0 < value <= 1)
 
     def choose(scores, kernels):
-        return {
-            path: jnp.sign(score) * largest(jnp.abs(score), kept_of(score.size, density))
-            for path, score in scores.items()
-        }
+        masks = largest_magnitudes(scores, density)
+        return {path: jnp.sign(score) * masks[path] for path, score in scores.items()}
 
     return chosen(scores, choose, lambda kernel, mask, score: kernel * straight_through(mask, score))

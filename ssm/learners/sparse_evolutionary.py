@@ -6,13 +6,12 @@ import jax
 import jax.numpy as jnp
 
 from ssm.errors import require
-from ssm.learners.base import Learner, map_by_layer
+from ssm.learners.base import Learner, each, map_by_layer
 from ssm.learners.regrowth import connections, masked, regrown
 from ssm.learners.sparsity import (
     Distribution,
     check_counts,
     check_shares,
-    each,
     output_layer,
     random_masks,
     scattered_masks,

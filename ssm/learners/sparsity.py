@@ -8,12 +8,12 @@ from typing import Any, Literal, get_args
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Float, Int, Key
+from jaxtyping import Float, Key
 
 from ssm.errors import UserError, require
-from ssm.learners.base import Layers, in_order
+from ssm.learners.base import Layers, each
 from ssm.learners.options import require_one_of
-from ssm.learners.selection import largest
+from ssm.learners.selection import kept_of, largest
 
 Distribution = Literal["erk", "er", "uniform"]
 
@@ -50,8 +50,8 @@ def layer_densities(
     axes = {path: shape if distribution == "erk" else shape[-2:] for path, shape in shapes.items()}
     raw = {path: sum(own) / math.prod(own) for path, own in axes.items()}
     while loose := [path for path in shapes if path not in full]:
-        room = sum(ones(sizes[path], density) for path in loose)
-        room -= sum(sizes[path] - ones(sizes[path], density) for path in full)
+        room = sum(kept_of(sizes[path], density) for path in loose)
+        room -= sum(sizes[path] - kept_of(sizes[path], density) for path in full)
         if room <= 0:
             raise UserError(f"a density of {density} is all taken by the dense layers {', '.join(full)}; raise it.")
         eps = room / sum(raw[path] * sizes[path] for path in loose)
@@ -62,15 +62,10 @@ def layer_densities(
     return {path: 1.0 if path in full else eps * raw[path] for path in shapes}
 
 
-def ones(size: int, density: float) -> int:
-    """Return how many of `size` weights are kept: all but floor((1 - density) * size), at least one."""
-    return size - math.floor((1 - density) * size)
-
-
 def random_masks(
     density: float, distribution: Distribution, dense_output: bool = False
 ) -> Callable[[Key[Array, ""], Mapping[str, Array]], Layers]:
-    """Return the function (key, kernels) -> random masks with exactly `ones(size, share)` ones in each layer.
+    """Return the function (key, kernels) -> random masks with exactly `kept_of(size, share)` ones in each layer.
 
     The shares are `layer_densities`; under `dense_output` the output layer is dense.
     """
@@ -82,7 +77,7 @@ def random_masks(
 
         def drawn(path, key):
             kernel = kernels[path]
-            return top(jax.random.uniform(key, kernel.shape, kernel.dtype), ones(kernel.size, shares[path]))
+            return top(jax.random.uniform(key, kernel.shape, kernel.dtype), kept_of(kernel.size, shares[path]))
 
         return each(kernels, key, drawn)
 
@@ -111,11 +106,6 @@ def scattered_masks(
     return start
 
 
-def each(layers: Layers, key: Key[Array, ""], function: Callable[[str, Array], Any]) -> dict[str, Any]:
-    """Return what a function of a layer's path and of its own key makes of each layer."""
-    return {path: function(path, jax.random.fold_in(key, number)) for number, path in enumerate(in_order(layers))}
-
-
 def top(scores: Float[Array, "..."], number: Any, among: Array | None = None) -> Float[Array, "..."]:
     """Return a mask of the `number` largest scores among the ones of a mask; of equal scores, the first.
 
@@ -126,12 +116,6 @@ def top(scores: Float[Array, "..."], number: Any, among: Array | None = None) ->
     # The last of equal ones in reverse order are the first.
     chosen = largest(flat[::-1], number)[::-1].reshape(scores.shape)
     return (chosen & allowed).astype(scores.dtype)
-
-
-def kth_largest(layers: Mapping[str, Array], number: Int[Array, ""] | int) -> Float[Array, ""]:
-    """Return the `number`-th largest of all layers' values; number: from 1, traced or not."""
-    flat = jnp.concatenate([leaf.ravel() for leaf in layers.values()])
-    return jnp.sort(flat)[flat.size - number]
 
 
 def cubic_counts(total: int, first: float, last: float, times: int) -> list[int]:

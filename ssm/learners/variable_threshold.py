@@ -4,8 +4,8 @@ from typing import Annotated, Any
 
 from ssm.errors import require
 from ssm.learners.base import SCORES, Learner
-from ssm.learners.chosen import chosen, kept_of
-from ssm.learners.selection import largest
+from ssm.learners.chosen import chosen
+from ssm.learners.selection import kept_of, largest
 from ssm.learners.straight_through import straight_through
 
 

@@ -248,7 +248,7 @@ def _epoch(
     (after, sums), _ = lax.scan(step, (state._replace(**dict.fromkeys(fixed)), zeros), steps)
     after = after._replace(**fixed)
     means = {name: total / (samples * task.passes) for name, total in sums.items()}
-    return after, _info(task, net, state, after, means, test, halves, jax.random.fold_in(key, TEST))
+    return after, _info(task, net, state, after, means, test, halves, key)
 
 
 def _info(
@@ -280,7 +280,7 @@ def _evaluate(
         return _evaluate_weights(task, net, state, effective_weights(task, net, state, None), test, halves)
 
     def one(number: Array) -> dict[str, Array]:
-        drawn = drawn_weights(task, net, state, jax.random.fold_in(key, number))
+        drawn = drawn_weights(task, net, state, jax.random.fold_in(jax.random.fold_in(key, TEST), number))
         return _evaluate_weights(task, net, state, drawn, test, halves)
 
     return jax.tree.map(lambda values: values.mean(0), lax.map(one, jnp.arange(learner.draws)))

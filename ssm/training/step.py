@@ -54,7 +54,7 @@ class StepInputs(NamedTuple):
 def training_step(task: Task, net: Supermask, state: State, now: StepInputs) -> tuple[State, dict[str, Array]]:
     """Return the state after a step, and the sums over the batch of the loss and the metrics."""
     learner = net.learner
-    weights_key, module_key, update_key, finish_key = (jax.random.fold_in(now.key, purpose) for purpose in range(4))
+    weights_key, module_key, update_key = (jax.random.fold_in(now.key, purpose) for purpose in range(3))
     samples = jnp.sum(now.valid)
 
     def objective(params: Params, inputs, targets, valid) -> tuple[Array, tuple[dict[str, Array], Any]]:
@@ -86,7 +86,7 @@ def training_step(task: Task, net: Supermask, state: State, now: StepInputs) -> 
     params = optax.apply_updates(state.params, updates)
     after = state._replace(params=params, optimizer=optimizer_state)
     if learner.finish is not None:
-        before = _own(gradients, state)
+        before, finish_key = _own(gradients, state), jax.random.fold_in(now.key, 3)
         after = _with_own(after, learner.finish(finish_key, now.number, before, _own(gradients, after)))
     return after._replace(rest=rest), sums
 

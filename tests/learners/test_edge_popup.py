@@ -5,8 +5,8 @@ import pytest
 
 from ssm.errors import UserError
 from ssm.learners import edge_popup
-from ssm.learners.chosen import kept_of
 from ssm.learners.edge_popup import SCORES
+from ssm.learners.selection import kept_of
 from tests.support.literature import (
     close,
     golden,

@@ -11,7 +11,8 @@ from ssm.errors import UserError
 from ssm.learners import Step
 from ssm.learners.base import map_by_layer
 from ssm.learners.regrowth import Connections, regrown
-from ssm.learners.sparsity import layer_densities, ones, top
+from ssm.learners.selection import kept_of
+from ssm.learners.sparsity import layer_densities, top
 from tests.support.literature import (
     KEY,
     arrays,
@@ -175,7 +176,7 @@ def test_new_ones_start_at_rest_and_hidden_ones_stay_at_zero():
 def test_in_training():
     result = seed_alone(learners.rigl(density=0.3, distribution="uniform", every=2, steps=8))
     for masks in result.masks.values():
-        assert [int(mask.sum()) for mask in masks] == [ones(masks[0].size, 0.3)] * 2
+        assert [int(mask.sum()) for mask in masks] == [kept_of(masks[0].size, 0.3)] * 2
 
 
 @pytest.mark.parametrize("distribution", ["erk", "er"])
@@ -183,7 +184,7 @@ def test_densities_at_the_start(distribution):
     kernels = inputs("mlp")[2]
     _, state = learners.rigl(density=0.3, distribution=distribution).init(KEY, kernels)
     for path, share in layer_densities(kernels, 0.3, distribution).items():
-        assert state[path].mask.sum() == ones(kernels[path].size, share)
+        assert state[path].mask.sum() == kept_of(kernels[path].size, share)
 
 
 def test_with_adam():

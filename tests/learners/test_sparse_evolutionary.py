@@ -9,7 +9,8 @@ from ssm import learners
 from ssm.errors import UserError
 from ssm.learners import Step
 from ssm.learners.regrowth import Connections
-from ssm.learners.sparsity import layer_densities, ones
+from ssm.learners.selection import kept_of
+from ssm.learners.sparsity import layer_densities
 from tests.support.literature import KEY, arrays, close, golden, inputs, objective, same, seed_alone, sgd, train
 
 CASES = golden("set_original")["cases"]
@@ -119,7 +120,7 @@ def test_in_training():
     kernels = {f"{layer}/kernel": mask[0] for layer, mask in result.masks.items()}
     for path, share in layer_densities(kernels, 0.3).items():
         masks = result.masks[path.removesuffix("/kernel")]
-        assert [int(mask.sum()) for mask in masks] == [ones(masks[0].size, share)] * 2
+        assert [int(mask.sum()) for mask in masks] == [kept_of(masks[0].size, share)] * 2
 
 
 def test_options_out_of_range():

@@ -1,18 +1,19 @@
 """Densities by layer against the table of RigL's program; random masks with exact counts; the largest of many."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from ssm.errors import UserError
+from ssm.learners.selection import kept_of, largest_of_all
 from ssm.learners.sparsity import (
     check_counts,
     check_shares,
     cubic_counts,
-    kth_largest,
     layer_densities,
-    ones,
     output_layer,
     random_masks,
     scattered_masks,
@@ -43,7 +44,7 @@ def test_densities_and_counts_of_the_published_program(case):
     short = {"erdos_renyi_kernel": "erk", "erdos_renyi": "er"}[distribution]
     found = layer_densities(kernels, float(density), short)
     np.testing.assert_allclose(list(found.values()), expected["density"], rtol=1e-12)
-    counts = [ones(kernel.size, found[path]) for path, kernel in kernels.items()]
+    counts = [kept_of(kernel.size, found[path]) for path, kernel in kernels.items()]
     assert counts == expected["ones"]
     assert sum(counts) / sum(kernel.size for kernel in kernels.values()) == pytest.approx(
         expected["total_share"], 1e-12
@@ -57,7 +58,7 @@ def test_all_dense_and_the_same_everywhere():
 
 def test_dense_layers_take_from_the_others():
     found = layer_densities(SMALL, 0.3, dense=["c"])
-    total = sum(ones(kernel.size, found[path]) for path, kernel in SMALL.items())
+    total = sum(kept_of(kernel.size, found[path]) for path, kernel in SMALL.items())
     assert found["c"] == 1 and total == pytest.approx(0.3 * 352, abs=3)
     with pytest.raises(UserError, match="dense layers c"):
         layer_densities(SMALL, 0.05, dense=["c"])
@@ -69,13 +70,13 @@ def test_random_masks_have_exact_counts(distribution, density):
     shares = layer_densities(SMALL, density, distribution)
     for path, mask in masks.items():
         assert set(np.unique(mask)) <= {0, 1} and mask.dtype == jnp.float32
-        assert mask.sum() == ones(mask.size, shares[path]) >= 1
+        assert mask.sum() == kept_of(mask.size, shares[path]) >= 1
 
 
 def test_random_masks_differ_by_key_and_are_uniform():
     draw = jax.jit(lambda key: random_masks(0.3, "uniform")(key, {"a": jnp.ones((4, 3))})["a"])
     masks = np.stack([draw(key) for key in jax.random.split(KEY, 500)])
-    np.testing.assert_allclose(masks.mean(0), ones(12, 0.3) / 12, atol=0.1)
+    np.testing.assert_allclose(masks.mean(0), kept_of(12, 0.3) / 12, atol=0.1)
 
 
 def test_a_dense_output():
@@ -102,8 +103,10 @@ def test_the_largest_by_hand(compiled):
     among = jnp.array([[0.0, 1.0, 1.0], [0.0, 1.0, 1.0]])
     np.testing.assert_array_equal(compiled(top)(scores, jnp.int32(2), among), [[0, 0, 1], [0, 1, 0]])
     np.testing.assert_array_equal(compiled(top)(scores, jnp.int32(4), among), among)
+    layers = {"a": scores[0], "b": scores[1]}
     for number, value in enumerate([3, 2, 2, 2, 1, -1]):
-        assert compiled(kth_largest)({"a": scores[0], "b": scores[1]}, number + 1) == value
+        kept = compiled(partial(largest_of_all, ties="all"))(layers, number + 1)
+        assert min(float(layers[path][mask > 0].min(initial=9)) for path, mask in kept.items()) == value
 
 
 @pytest.mark.parametrize("name", ["density_schedule", "density_schedule_from_dense"])
