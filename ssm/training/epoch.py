@@ -275,24 +275,25 @@ def _evaluate(
     task: Task, net: Supermask, state: State, test: Any, halves: Halves | None, key: Array
 ) -> dict[str, Array]:
     """Return the means of loss and metrics over the test samples, of a learner that draws also over its draws."""
-    learner = net.learner
-    if learner.draw is None:
-        return _evaluate_weights(task, net, state, effective_weights(task, net, state, None), test, halves)
+    if net.learner.draw is None:
+        return _evaluate_once(task, net, state, test, halves, None)
 
     def one(number: Array) -> dict[str, Array]:
-        drawn = drawn_weights(task, net, state, jax.random.fold_in(jax.random.fold_in(key, TEST), number))
-        return _evaluate_weights(task, net, state, drawn, test, halves)
+        own = jax.random.fold_in(jax.random.fold_in(key, TEST), number)
+        return _evaluate_once(task, net, state, test, halves, own)
 
-    return jax.tree.map(lambda values: values.mean(0), lax.map(one, jnp.arange(learner.draws)))
+    return jax.tree.map(lambda values: values.mean(0), lax.map(one, jnp.arange(net.learner.draws)))
 
 
-def _evaluate_weights(
-    task: Task, net: Supermask, state: State, weights: Any, test: Any, halves: Halves | None
+def _evaluate_once(
+    task: Task, net: Supermask, state: State, test: Any, halves: Halves | None, key: Array | None
 ) -> dict[str, Array]:
+    """Return the means over the test samples, of weights that are drawn by a key, or of those of evaluation."""
     samples = count_samples(test)
     batch = min(task.evaluation_batch, samples)
     steps = steps_per_epoch(samples, batch)
     indices = jnp.arange(steps * batch, dtype=jnp.int32).reshape(steps, batch)
+    weights = effective_weights(task, net, state, None) if key is None else drawn_weights(task, net, state, key)
     variables = {"params": weights, **state.rest}
 
     def step(sums, index):
