@@ -1,6 +1,5 @@
 """FORCE against its program: the masks of all pruning steps; afterwards the kept weights are trained."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -24,14 +23,6 @@ from tests.support.literature import (
 )
 
 GOLDEN = golden("force")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _compiled_quickly():
-    """Nearly all that these tests do is to compile."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
 
 
 @pytest.mark.parametrize("name", GOLDEN["cases"])

@@ -29,14 +29,6 @@ GOLDEN = golden("granet")
 NESTEROV = sgd(0.1, momentum=0.9, nesterov=True, decay=5e-4)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _compiled_quickly():
-    """Nearly all that these tests do is to compile."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-
-
 def granet(case):
     steps = case["steps_per_epoch"] * case["epochs"]
     until = case.get("final_prune_epoch", 0) / case["epochs"]

@@ -31,14 +31,6 @@ GOLDEN = golden("rigl_set")
 MOMENTUM = sgd(0.1, momentum=0.9)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _compiled_quickly():
-    """Nearly all that these tests do is to compile."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-
-
 def start(case):
     """Return a case's params and state at the start."""
     masks, kernels = arrays(case["mask_at_start"]), inputs(case["net"])[2]

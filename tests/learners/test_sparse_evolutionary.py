@@ -20,14 +20,6 @@ WEIGHTS = arrays({path: case["weights"] for path, case in CASES.items()})
 CORE = {path: np.asarray(case["mask_core_after_drop"]) for path, case in CASES.items()}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _compiled_quickly():
-    """Nearly all that these tests do is to compile."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-
-
 def changed(key, learner=LEARNER, step=1):
     """Return the published cases' layers after a change of connections."""
     momentum = {"trace": jax.tree.map(jnp.ones_like, WEIGHTS), "count": jnp.int32(7)}

@@ -25,14 +25,6 @@ TABLE = golden("rigl_set")["layer_densities"]
 SMALL = {"a": jnp.ones((12, 8)), "b": jnp.ones((3, 3, 4, 6)), "c": jnp.ones((8, 5))}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _compiled_quickly():
-    """Nearly all that these tests do is to compile."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-
-
 def shapes_of(net):
     return {name: jax.ShapeDtypeStruct(tuple(shape), jnp.float32) for name, shape in TABLE["shapes"][net]}
 

@@ -168,6 +168,16 @@ def gradient(learner: Learner, objective: Callable[[Layers], Array], params: Lay
     return jax.grad(lambda params: objective(learner.weights(params, state, KEY)))(params)
 
 
+def check_scores(learner: Learner, case: Mapping[str, Any], params: Layers, state: Layers, *, first: int = 0) -> None:
+    """Say that a learner of scores does what its program did in a case: mask, gradient, and three steps of SGD."""
+    loss = objective(case["net"])
+    same(learner.masks(params, state), case["mask"])
+    close(gradient(learner, loss, params, state), case["grad_scores"])
+    after = train(learner, loss, params, state, sgd(0.1, momentum=0.9, decay=1e-4), first=first)
+    close(after.losses, case["losses_of_3_steps"])
+    close(after.params, case["scores_after_3_steps"])
+
+
 def close(found: Any, expected: Any, rtol: float = 1e-5, atol: float = 1e-7) -> None:
     """Say that numbers, or arrays by layer, are those of a golden case."""
     if isinstance(expected, Mapping):
