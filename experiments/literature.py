@@ -108,29 +108,21 @@ class Plan:
 
     def best_rate(self, entry: Entry) -> float | None:
         """Return the learning rate of the best run of a finished search; None of one that isn't."""
-        from ssm.runs.folder import read_summary
-
         found = []
         for config in self.search(entry):
-            folder = self.finished(config, 1)
-            if folder is None:
+            run = self.finished(config)
+            if run is None:
                 return None
-            values = read_summary(folder)["test_accuracy"]["values"]
+            values = run.summary["test_accuracy"]["values"]
             found.append((values.get("0", 0.0), config.learning_rate))  # a seed that was excluded has none
         return max(found)[1]
 
-    def finished(self, config: Any, seeds: int) -> Path | None:
-        """Return the folder with a configuration's run of so many seeds, excluded ones included; None where none is."""
-        from ssm.runs.folder import read_summary
-        from ssm.runs.names import run_folder
+    def finished(self, config: Any, seeds: int = 1) -> Any:
+        """Return a configuration's run of at least so many seeds, excluded ones included; None where none is."""
+        from comparison.records import finished
 
-        for root in (self.options.out, PUBLISHED):
-            folder = run_folder(root, config.as_dict())
-            if (folder / "summary.json").exists():
-                summary = read_summary(folder)
-                if len(summary["test_accuracy"]["values"]) + len(summary["failed"]) >= seeds:
-                    return folder
-        return None
+        run = finished((self.options.out, PUBLISHED), config.as_dict())
+        return run if run is not None and len(run.seeds) + len(run.summary["failed"]) >= seeds else None
 
     def densities(self, entry: Entry) -> list[float | None]:
         """Return the densities at which an entry is run: None is its own."""
@@ -158,8 +150,8 @@ def report(plan: Plan) -> None:
     for number, entry in enumerate(BLOCKS[options.block]):
         rate = plan.best_rate(entry)
         for density in plan.densities(entry):
-            config = None if rate is None else plan.config(entry, density, learning_rate=rate)
-            records.append(record(number, entry, density, config, (options.out, PUBLISHED)))
+            run = None if rate is None else plan.finished(plan.config(entry, density, learning_rate=rate))
+            records.append(record(number, entry, density, run))
     records = with_differences(records)
     name = f"literature-{options.model}-{options.block}"
     write(records, options.tables, name)

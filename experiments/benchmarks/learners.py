@@ -4,7 +4,6 @@ python experiments/benchmarks/learners.py --data-dir DIR
 python experiments/benchmarks/learners.py --selection        # of the largest of many scores, beside a sort
 """
 
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from ssm.runs.program import run_program
 
 FIRST = ("signed", "baseline")
 KEPT = 0.1
+REPEATED = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,17 +75,18 @@ def selection(rounds: int) -> list[str]:
         "by counting": lambda values: largest(values, kept),
         "by a sort": lambda values: values >= jnp.sort(values, axis=None)[-kept],
     }
-    lines = []
-    for name, way in ways.items():
+
+    def repeated(way):
         compiled = jax.jit(way)
-        jax.block_until_ready(compiled(scores))
-        times = []
-        for _ in range(20 * rounds):
-            start = time.perf_counter()
-            jax.block_until_ready(compiled(scores))
-            times.append(time.perf_counter() - start)
-        lines.append(f"{name}: minimum {1e3 * min(times):.2f} ms of {scores.size:,} scores")
-    return lines
+
+        def run(number: int) -> None:
+            for _ in range(REPEATED):
+                jax.block_until_ready(compiled(scores))
+
+        return run
+
+    times = by_turns({name: (repeated(way), REPEATED) for name, way in ways.items()}, rounds)
+    return [f"{name}: minimum {1e3 * one['minimum']:.2f} ms of {scores.size:,} scores" for name, one in times.items()]
 
 
 if __name__ == "__main__":

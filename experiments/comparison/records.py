@@ -17,8 +17,8 @@ REFERENCE = "signed Supermask"
 """The row with which all others are compared."""
 
 
-def record(number: int, entry: Entry, density: float | None, config: Any, folders: Sequence[Path]) -> dict[str, Any]:
-    """Return what is known of a row: its run in the first of some folders that has it, else `runs` of 0."""
+def record(number: int, entry: Entry, density: float | None, run: FinishedRun | None) -> dict[str, Any]:
+    """Return what is known of a row from its run; `runs` of 0 where there is none."""
     found: dict[str, Any] = {
         "number": number,
         "name": entry.name,
@@ -27,7 +27,7 @@ def record(number: int, entry: Entry, density: float | None, config: Any, folder
         "asked": density,
         "runs": 0,
     }
-    if config is None or (run := _finished(folders, config.as_dict())) is None:
+    if run is None:
         return found
     accuracies, densities = (
         list(run.summary[key]["values"].values()) for key in ("test_accuracy", "remaining_weights")
@@ -36,8 +36,8 @@ def record(number: int, entry: Entry, density: float | None, config: Any, folder
         "run": run.folder.name,
         "runs": len(accuracies),
         "failed": len(run.summary["failed"]),
-        "learning_rate": config.learning_rate,
-        "epochs": config.epochs,
+        "learning_rate": run.setting("learning_rate"),
+        "epochs": run.setting("epochs"),
         "accuracies": accuracies,
     }
     if not accuracies:
@@ -55,11 +55,11 @@ def record(number: int, entry: Entry, density: float | None, config: Any, folder
     }
 
 
-def _finished(folders: Sequence[Path], settings: Mapping[str, Any]) -> FinishedRun | None:
-    """Return the run of a configuration that has the most seeds among some folders."""
+def finished(folders: Sequence[Path], settings: Mapping[str, Any]) -> FinishedRun | None:
+    """Return the run of a configuration that has the most seeds among some folders; None where none has one."""
     found = [run_folder(folder, settings) for folder in folders if folder.exists()]
     runs = [read_finished(folder) for folder in found if (folder / "summary.json").exists()]
-    return max(runs, key=lambda run: len(run.seeds), default=None)
+    return max(runs, key=lambda run: len(run.seeds) + len(run.summary["failed"]), default=None)
 
 
 def layer_densities(run: FinishedRun) -> dict[str, float]:

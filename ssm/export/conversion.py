@@ -14,8 +14,7 @@ from ssm.export.contents import Layer, digest
 from ssm.export.flax_module import initial_frozen
 from ssm.export.serialization import to_bytes
 from ssm.files import plain
-from ssm.models.description import BLOCKS
-from ssm.models.graph import NETS, architecture, graph, kernel_shapes, value_shapes
+from ssm.models.graph import architecture, graph, kernel_shapes, value_shapes
 from ssm.paths import name_path, path_name
 from ssm.recipes import build
 from ssm.recipes.config import Config
@@ -119,7 +118,7 @@ def check_known(run: FinishedRun) -> None:
             f"{run.folder} is of a net or a learner of your own, of which a run keeps too little for a file: train "
             "it with ssm.train, and save what ssm.export.from_supermask makes of its variables"
         )
-    if model in NETS and activation == "elu" and (norm == "none" or model in BLOCKS):
+    if build.known_to_files(run.setting):
         return
     what = f"--model={model} --activation={activation} --batch-norm={norm}"
     kept = "its masks are in masks/"

@@ -58,23 +58,22 @@ def by_layer(learners: Mapping[str, Learner]) -> Learner:
                 found |= learners[pattern].masks(_part(params, paths), _part(state, paths))
         return found
 
-    def update(key, step, now: Step) -> Step:
+    def stepped(name: str, key, step, *given: Step) -> Step:
+        """Return the last of some steps as each layer's own learner changes it, by its function of this name."""
+        *before, now = given
         for number, (pattern, paths) in enumerate(groups(now.params).items()):
-            function = learners[pattern].update
+            function = getattr(learners[pattern], name)
             if function is not None:
-                part = Step(*(_everywhere(tree, now.params, paths) for tree in now))
-                after = function(jax.random.fold_in(key, number), step, part)
+                parts = (Step(*(_everywhere(tree, now.params, paths) for tree in one)) for one in (*before, now))
+                after = function(jax.random.fold_in(key, number), step, *parts)
                 now = Step(*(_with(tree, now.params, new) for tree, new in zip(now, after, strict=True)))
         return now
 
+    def update(key, step, now: Step) -> Step:
+        return stepped("update", key, step, now)
+
     def finish(key, step, before: Step, after: Step) -> Step:
-        for number, (pattern, paths) in enumerate(groups(after.params).items()):
-            function = learners[pattern].finish
-            if function is not None:
-                parts = (Step(*(_everywhere(tree, now.params, paths) for tree in now)) for now in (before, after))
-                done = function(jax.random.fold_in(key, number), step, *parts)
-                after = Step(*(_with(tree, after.params, new) for tree, new in zip(after, done, strict=True)))
-        return after
+        return stepped("finish", key, step, before, after)
 
     def variances(params, state):
         found = {}

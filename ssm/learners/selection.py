@@ -7,7 +7,6 @@ so that it is vectorised over values and, under `vmap`, over seeds.
 
 from collections.abc import Sequence
 from functools import reduce
-from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
@@ -74,7 +73,7 @@ def kept_of(size: int, density: Any) -> Any:
     In double precision, where density is a Python number; a traced one is rounded in float32.
     """
     hidden = (1 - density) * size
-    return size - (int(hidden) if isinstance(hidden, Real) else jnp.floor(hidden).astype(jnp.int32))
+    return size - (int(hidden) if isinstance(hidden, int | float) else jnp.floor(hidden).astype(jnp.int32))
 
 
 def _cut(keys: Int[Array, "..."], kept: Int[Array, ""]) -> tuple[Int[Array, ""], Int[Array, ""]]:

@@ -237,10 +237,7 @@ def make_task(
         passes=config.passes,
         stops=bool(config.reductions),
         transposed=may_be_transposed(net.learner),
-        halves=config.model in PAIRS
-        and can_be_halved(
-            config, net.learner
-        ),  # in the FCN's, products are too small for it: 15 % of an epoch (docs/speed.md)
+        halves=can_be_halved(config, net.learner),
         hidden=hidden_layers(config, net, lambda sizes: resized(sizes=sizes)) if live else None,
         accelerator_loop=accelerator_loop(config.model),
         # XLA's own convolutions: the faster forms would take longer to compile than the outputs are worth.
@@ -249,8 +246,12 @@ def make_task(
 
 
 def can_be_halved(config: Config, learner: Learner) -> bool:
-    """Return whether a sample's output is its own alone, and the loss the samples'."""
-    return config.batch_norm == "none" and learner.penalty is None and learner.variances is None
+    """Return whether a net is computed in halves of a batch: a sample's output is its own alone, and the loss theirs.
+
+    The FCN's products are too small for it: 15 % of an epoch (docs/speed.md).
+    """
+    alone = config.batch_norm == "none" and learner.penalty is None and learner.variances is None
+    return config.model in PAIRS and alone
 
 
 def optimizer(config: Config) -> Callable[[Any, Any], Any]:
@@ -298,13 +299,13 @@ def accelerator_loop(model: str) -> SeedLoop | None:
 
 def exported(config: Config) -> bool:
     """Return whether a configuration's nets can be exported from a run: the paper's, but for the dense ones."""
-    plain = config.batch_norm == "none" or config.model in RESNETS
-    return (
-        config.model in NETS
-        and config.method in ("signed", "binary", *LITERATURE)
-        and plain
-        and config.activation == "elu"
-    )
+    return config.method in ("signed", "binary", *LITERATURE) and known_to_files(partial(getattr, config))
+
+
+def known_to_files(setting: Callable[[str], Any]) -> bool:
+    """Return whether the format of files knows the net that settings, by name, are of (docs/format.md)."""
+    plain = setting("batch_norm") == "none" or setting("model") in RESNETS
+    return setting("model") in NETS and plain and setting("activation") == "elu"
 
 
 def task_of(

@@ -3,6 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+OWN = "own"
+"""The recipes' name for any net or learner of the user's; a net takes what the feedforward nets have in common."""
+CONV_NETS = ("conv2", "conv4", "conv6", "conv8")
+FEEDFORWARD = ("fcn", *CONV_NETS, OWN)
+
 
 class Change(NamedTuple):
     """Option values, and the models and methods that they are for."""

@@ -6,7 +6,7 @@ Source: the methods' own programs; a value marked "not found" stands in none of 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from ssm.recipes.change import Change, change
+from ssm.recipes.change import CONV_NETS, FEEDFORWARD, Change, change
 
 
 class Method(NamedTuple):
@@ -50,7 +50,7 @@ LITERATURE: Mapping[str, Method] = {
 """The methods by name."""
 
 STEERED = "steered"
-"""The method that a density makes of the signed Supermask: the best of the ways in docs/literature.md."""
+"""The method that a density makes of the signed Supermask, for now: its ways to a density are yet to be compared."""
 
 
 def learned_by(method: str, density: float) -> str:
@@ -61,39 +61,37 @@ def learned_by(method: str, density: float) -> str:
 _NAMES = tuple(LITERATURE)
 _FROZEN = ("edge_popup", "iterand", "signed_top_k", "variable_threshold", "gem_miner", "zhou")
 _TRAINED = ("set", "rigl", "granet")
-_CONVOLUTIONAL = ("conv2", "conv4", "conv6", "conv8")
-_FEEDFORWARD = ("fcn", *_CONVOLUTIONAL, "own")
-_HALF = {"p0": None}  # 1 - density: the scale for the share that is kept
 
 PROTOCOL: tuple[Change, ...] = (
-    change(_FEEDFORWARD, (*_NAMES, "baseline"), epochs=100, decay="coupled", schedule="cosine"),
-    change(_FEEDFORWARD, "baseline", init="elu", weight_distribution="uniform", learning_rate=0.05, weight_decay=5e-4),
-    change(_FEEDFORWARD, _NAMES, density=0.1, nesterov=False, learning_rate=0.1, weight_decay=1e-4),
-    change(_FEEDFORWARD, _NAMES, init="elu", weight_distribution="uniform"),
-    change(_FEEDFORWARD, _FROZEN, init="paper_formula", weight_distribution="signed_constant", **_HALF),
-    change(_CONVOLUTIONAL, "iterand", learning_rate=0.3),
-    change(_FEEDFORWARD, ("mpt", "mpt_global"), init="he", weight_distribution="normal"),
-    change(_FEEDFORWARD, "gem_miner", weight_decay=0.0, p0=0.5),
-    change(_FEEDFORWARD, "zhou", density=0.0, learning_rate=100.0, weight_decay=0.0, init="elu", p0=0.5),
-    change(_FEEDFORWARD, "zhou", schedule="exponential", decay_rate=1.0),
-    change(_FEEDFORWARD, "steered", decay="decoupled", schedule="exponential", nesterov=True, init="elus"),
-    change(_FEEDFORWARD, "steered", learning_rate=0.05, weight_decay=5e-4, weight_distribution="signed_constant"),
-    change(_FEEDFORWARD, (*_TRAINED, "force"), nesterov=True, learning_rate=0.05, weight_decay=5e-4),
-    change(_FEEDFORWARD, ("force", "twn"), init="he", weight_distribution="normal"),
-    change(_FEEDFORWARD, "twn", learning_rate=0.05),
-    change(_FEEDFORWARD, "ttq", learning_rate=0.01, weight_decay=2e-4, cycles=2, method_options="start=mean"),
-    change(_FEEDFORWARD, "sca", density=0.0, learning_rate=0.05, weight_decay=0.0),
-    change(_FEEDFORWARD, "sca", init="xavier", method_options="density=0.5,start=1.0"),
-    change(_FEEDFORWARD, "lr_net", density=0.0, optimizer="adam", learning_rate=0.01, weight_decay=0.0),
-    change(_FEEDFORWARD, "lr_net", schedule="steps", milestones="0.6,0.85", decay_rate=0.1),
-    change(_FEEDFORWARD, "lr_net", method_options="draws=10,scaled=True"),
-    change(_FEEDFORWARD, ("binary_connect", "bnn", "bbg"), density=0.0, optimizer="adam", weight_decay=0.0),
-    change(_FEEDFORWARD, ("binary_connect", "bnn", "bbg"), schedule="exponential", staircase=False, decay_rate=1e-3),
-    change(_FEEDFORWARD, ("binary_connect", "bnn", "bbg"), decay_epochs=100, init="xavier", learning_rate=1e-3),
-    change(_CONVOLUTIONAL, "binary_connect", learning_rate=3e-3),
-    change(_FEEDFORWARD, "binary_connect", method_options="size=glorot"),
-    change(_FEEDFORWARD, ("bnn", "bbg"), activation="sign", batch_norm="statistics"),
-    change(_FEEDFORWARD, "bnn", decay_rate=3e-4, learning_rate=3e-3),
-    change(_CONVOLUTIONAL, "bnn", learning_rate=1e-3),
+    change(FEEDFORWARD, (*_NAMES, "baseline"), epochs=100, decay="coupled", schedule="cosine"),
+    change(FEEDFORWARD, "baseline", init="elu", weight_distribution="uniform", learning_rate=0.05, weight_decay=5e-4),
+    change(FEEDFORWARD, _NAMES, density=0.1, nesterov=False, learning_rate=0.1, weight_decay=1e-4),
+    change(FEEDFORWARD, _NAMES, init="elu", weight_distribution="uniform"),
+    change(FEEDFORWARD, _FROZEN, init="paper_formula", weight_distribution="signed_constant"),
+    change(FEEDFORWARD, _FROZEN, p0=None),  # 1 - density: the scale for the share that is kept
+    change(CONV_NETS, "iterand", learning_rate=0.3),
+    change(FEEDFORWARD, ("mpt", "mpt_global"), init="he", weight_distribution="normal"),
+    change(FEEDFORWARD, "gem_miner", weight_decay=0.0, p0=0.5),
+    change(FEEDFORWARD, "zhou", density=0.0, learning_rate=100.0, weight_decay=0.0, init="elu", p0=0.5),
+    change(FEEDFORWARD, "zhou", schedule="exponential", decay_rate=1.0),
+    change(FEEDFORWARD, "steered", decay="decoupled", schedule="exponential", nesterov=True, init="elus"),
+    change(FEEDFORWARD, "steered", learning_rate=0.05, weight_decay=5e-4, weight_distribution="signed_constant"),
+    change(FEEDFORWARD, (*_TRAINED, "force"), nesterov=True, learning_rate=0.05, weight_decay=5e-4),
+    change(FEEDFORWARD, ("force", "twn"), init="he", weight_distribution="normal"),
+    change(FEEDFORWARD, "twn", learning_rate=0.05),
+    change(FEEDFORWARD, "ttq", learning_rate=0.01, weight_decay=2e-4, cycles=2, method_options="start=mean"),
+    change(FEEDFORWARD, "sca", density=0.0, learning_rate=0.05, weight_decay=0.0),
+    change(FEEDFORWARD, "sca", init="xavier", method_options="density=0.5,start=1.0"),
+    change(FEEDFORWARD, "lr_net", density=0.0, optimizer="adam", learning_rate=0.01, weight_decay=0.0),
+    change(FEEDFORWARD, "lr_net", schedule="steps", milestones="0.6,0.85", decay_rate=0.1),
+    change(FEEDFORWARD, "lr_net", method_options="draws=10,scaled=True"),
+    change(FEEDFORWARD, ("binary_connect", "bnn", "bbg"), density=0.0, optimizer="adam", weight_decay=0.0),
+    change(FEEDFORWARD, ("binary_connect", "bnn", "bbg"), schedule="exponential", staircase=False, decay_rate=1e-3),
+    change(FEEDFORWARD, ("binary_connect", "bnn", "bbg"), decay_epochs=100, init="xavier", learning_rate=1e-3),
+    change(CONV_NETS, "binary_connect", learning_rate=3e-3),
+    change(FEEDFORWARD, "binary_connect", method_options="size=glorot"),
+    change(FEEDFORWARD, ("bnn", "bbg"), activation="sign", batch_norm="statistics"),
+    change(FEEDFORWARD, "bnn", decay_rate=3e-4, learning_rate=3e-3),
+    change(CONV_NETS, "bnn", learning_rate=1e-3),
 )
 """Block A of the protocol (no batch normalisation, ELU), and for BNN and BBG, which need it, block B."""

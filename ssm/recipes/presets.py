@@ -10,7 +10,7 @@ from typing import Any
 
 from ssm.errors import UserError
 from ssm.models.description import BLOCKS
-from ssm.recipes.change import Change, change
+from ssm.recipes.change import CONV_NETS, FEEDFORWARD, OWN, Change, change
 from ssm.recipes.literature import LITERATURE, PROTOCOL
 from ssm.recipes.published import PUBLISHED, TABLE_NETS
 
@@ -49,8 +49,6 @@ METHODS = ("signed", "binary", "baseline")
 """The paper's own methods; those of the related work are `LITERATURE`."""
 INITS = ("elus", "he", "xavier", "elu", "paper_formula")
 
-CONV_NETS = ("conv2", "conv4", "conv6", "conv8")
-
 # What each model can be trained on, its own data set first.
 MODEL_DATA: Mapping[str, tuple[str, ...]] = {
     "fcn": ("mnist", "fashion_mnist", "mnist5k"),
@@ -70,10 +68,7 @@ ELUS_FACTOR: Mapping[str, float] = {
 }
 
 
-OWN = "own"
-"""The recipes' name for any net or learner of the user's; a net takes what the feedforward nets have in common."""
 _ALL = (*MODEL_DATA, OWN)
-_FEEDFORWARD = ("fcn", *CONV_NETS, OWN)
 _RESNETS = tuple(BLOCKS)
 _MASKED = ("signed", "binary", OWN)
 _EVERY = (*_MASKED, "baseline")
@@ -100,9 +95,9 @@ _COMMON: dict[str, Any] = {
 _TEXT = (
     change(_ALL, _MASKED, init="elus", weight_distribution="signed_constant"),
     change(_ALL, "baseline", init="elu", weight_distribution="uniform"),
-    change(_FEEDFORWARD, _MASKED, learning_rate=0.05, weight_decay=5e-4, epochs=100),
+    change(FEEDFORWARD, _MASKED, learning_rate=0.05, weight_decay=5e-4, epochs=100),
     change("conv2", _MASKED, learning_rate=0.02, decay_epochs=5),  # row 8
-    change(_FEEDFORWARD, "baseline", learning_rate=0.008, weight_decay=7e-4, epochs=50),  # rows 9 and 10
+    change(FEEDFORWARD, "baseline", learning_rate=0.008, weight_decay=7e-4, epochs=50),  # rows 9 and 10
     change("conv2", "baseline", decay_epochs=5),  # row 9
     change("conv6", "baseline", learning_rate=0.01),  # row 9
     change("conv8", "baseline", learning_rate=0.002, weight_decay=3e-4),  # row 9
@@ -124,8 +119,8 @@ _PAPER = (
 _CODE = (
     *_TEXT,
     change(_ALL, _EVERY, loss="clipped"),  # row 7
-    change(_FEEDFORWARD, _EVERY, decay_rate=0.9, staircase=False),  # row 3: the released program's default
-    change(_FEEDFORWARD, "signed", threshold="fraction_of_max:0.4"),  # row 4: 0.6 for its own SiNN, not offered
+    change(FEEDFORWARD, _EVERY, decay_rate=0.9, staircase=False),  # row 3: the released program's default
+    change(FEEDFORWARD, "signed", threshold="fraction_of_max:0.4"),  # row 4: 0.6 for its own SiNN, not offered
     change("conv2", _MASKED, learning_rate=0.04, decay_epochs=10),  # row 8
     change("fcn", "baseline", learning_rate=0.01, weight_decay=5e-4),  # row 10
     change(("conv2", "conv4"), "baseline", decay_epochs=5),  # row 9
@@ -146,8 +141,8 @@ _CHANGES: Mapping[str, tuple[Change, ...]] = {
     "paper": _PAPER,
     "code": _CODE,
     # The paper's section "How far can we go?": its ELUS recipe with these two values.
-    "sinn1": (*_PAPER, change(_FEEDFORWARD, "signed", learning_rate=0.01, weight_decay=5e-4)),
-    "sinn2": (*_PAPER, change(_FEEDFORWARD, "signed", learning_rate=0.008, weight_decay=3e-4)),
+    "sinn1": (*_PAPER, change(FEEDFORWARD, "signed", learning_rate=0.01, weight_decay=5e-4)),
+    "sinn2": (*_PAPER, change(FEEDFORWARD, "signed", learning_rate=0.008, weight_decay=3e-4)),
     "protocol": (*_TEXT, *PROTOCOL),
     "published": (*PROTOCOL, *PUBLISHED),
 }
@@ -194,7 +189,7 @@ def named_settings(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _KNOWN: Mapping[str, tuple[Change, ...]] = {
-    "protocol": (*PROTOCOL, change(_FEEDFORWARD, ("signed", "binary"))),
+    "protocol": (*PROTOCOL, change(FEEDFORWARD, ("signed", "binary"))),
     "published": PUBLISHED,
 }
 
@@ -223,7 +218,7 @@ def _check(model: str, method: str, preset: str) -> None:
         raise UserError(
             "; ".join((f"--preset={preset} has no recipe for --model={model} --method={method}", *advice)) + "."
         )
-    if preset in ("sinn1", "sinn2") and (method != "signed" or model not in _FEEDFORWARD):
+    if preset in ("sinn1", "sinn2") and (method != "signed" or model not in FEEDFORWARD):
         raise UserError(
             f"--preset={preset} has no recipe for --model={model} --method={method}: it is the paper's setting for "
             f"--method=signed and {', '.join(('fcn', *CONV_NETS))}; for another take --preset=default, paper or code."

@@ -7,7 +7,7 @@ in a source that could be read, and is the protocol's or a neighbour's.
 
 from typing import Any
 
-from ssm.recipes.change import Change, change
+from ssm.recipes.change import CONV_NETS, Change, change
 
 TABLE_NETS = ("vgg_small", "vgg_small_1024", "vgg_small_1024x2", "vgg19", "resnet18", "wrn22_2")
 """Nets of the literature table beside the paper's own (`ssm.models.LITERATURE`)."""
@@ -16,22 +16,21 @@ _CIFAR: dict[str, Any] = {"augment": "crop_flip", "activation": "relu", "decay":
 _COSINE: dict[str, Any] = {"schedule": "cosine", "epochs": 100, "learning_rate": 0.1, "weight_decay": 1e-4}
 _CONSTANT: dict[str, Any] = {"init": "he", "weight_distribution": "signed_constant"}
 _NORMAL: dict[str, Any] = {"init": "he", "weight_distribution": "normal"}
-_CONVOLUTIONAL = ("conv2", "conv4", "conv6", "conv8")
 _EXPONENTIAL: dict[str, Any] = {"schedule": "exponential", "staircase": False, "weight_decay": 0.0}
 
 PUBLISHED: tuple[Change, ...] = (
     # Zhou et al.: no augmentation, 55,000 and 45,000 training images; the rates of the Conv nets [those of the FCN].
-    change(("fcn", *_CONVOLUTIONAL), "zhou", epochs=2000, batch_size=250, learning_rate=100.0, activation="relu"),
-    change(("fcn", *_CONVOLUTIONAL), "zhou", init="xavier", validation=5000),
+    change(("fcn", *CONV_NETS), "zhou", epochs=2000, batch_size=250, learning_rate=100.0, activation="relu"),
+    change(("fcn", *CONV_NETS), "zhou", init="xavier", validation=5000),
     # Ramanujan et al.
-    change((*_CONVOLUTIONAL, "resnet18"), "edge_popup", **_CIFAR, **_COSINE, **_CONSTANT, density=0.5),
+    change((*CONV_NETS, "resnet18"), "edge_popup", **_CIFAR, **_COSINE, **_CONSTANT, density=0.5),
     change("resnet18", "edge_popup", batch_size=256, weight_decay=5e-4, batch_norm="statistics"),
     # Chijiwa et al.: 45,000 training images, and a random resized crop, for which there is the plain one here.
     change(("conv6", "resnet18"), "iterand", **_CIFAR, **_COSINE, **_CONSTANT, density=0.5, validation=5000),
     change("conv6", "iterand", learning_rate=0.3, width=2.0),
     change("resnet18", "iterand", density=0.4, weight_decay=5e-4, batch_norm="statistics"),
     # Diffenderfer and Kailkhura; of VGG-Small, batch norm after every layer instead of every second.
-    change((*_CONVOLUTIONAL, "vgg_small", "resnet18"), "mpt", **_CIFAR, **_COSINE, **_NORMAL, density=0.1),
+    change((*CONV_NETS, "vgg_small", "resnet18"), "mpt", **_CIFAR, **_COSINE, **_NORMAL, density=0.1),
     change("vgg_small", "mpt", density=0.05, optimizer="adam", batch_norm="statistics"),
     change("resnet18", "mpt", density=0.2, batch_norm="affine", batch_size=256, weight_decay=5e-4),
     # Sreenivasan et al., before the weights are fine-tuned.
