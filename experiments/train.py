@@ -55,7 +55,7 @@ def say_needs(config, dataset, seeds: int, options: Options) -> None:
         print(f"weights {kind}: {weights:,}")
         if compiled is not None:
             print(f"memory: {compiled / 1e9:.1f} GB a device with {at_once}, as compiled")
-        print(f"{'memory and time' if compiled is None else 'time'}: not known for a net of your own; {at_once}")
+        print(f"{'memory and time' if compiled is None else 'time'}: not known for this net; {at_once}")
         return
     needs = estimate(job.task, config, dataset, group=group, devices=devices, loop=loop)
     total = needs.seconds * seeds * config.epochs

@@ -3,7 +3,7 @@ import pytest
 from paper.tables import compare, final_table, records, row_records
 from paper.tables.cells import epochs, interval, net
 from paper.tables.figures import ACCURACY
-from paper.tables.printed import select
+from paper.tables.printed import paper_row, select, with_config
 from tests.support.summaries import summary
 
 
@@ -131,3 +131,10 @@ def test_what_is_said_of_a_short_run_and_of_a_single_seed(rows):
     assert interval(record, ACCURACY, paper=True) == "97.48 [97.30, 97.70]"
     assert epochs(compare(summary(), rows)) == "100"
     assert epochs(records({}, rows)[0]) == ""
+
+
+@pytest.mark.parametrize(("name", "value"), [("density", 0.02), ("validation", 5000), ("activation", "relu")])
+def test_a_run_of_another_kind_has_no_row(rows, name, value):
+    own = {"model": "fcn", "method": "signed", "init": "elus", "dataset": "mnist", "preset": "default"}
+    assert paper_row(with_config(own, {}), rows) is not None
+    assert paper_row(with_config(own, {name: value}), rows) is None

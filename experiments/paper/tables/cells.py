@@ -26,6 +26,12 @@ def net(record: Record) -> list[str]:
         model += f" ({record['projections']} projections)"
     if record["batch_norm"] not in (None, "none", "affine" if method == "baseline" else "frozen"):
         method += " + BN" if record["batch_norm"] == "affine" else f" + {record['batch_norm']} BN"
+    if record.get("activation") not in (None, "elu"):
+        model += f" ({record['activation']})"
+    if record.get("density"):
+        method += f" to {100 * record['density']:g} %"
+    if record.get("validation"):
+        method += f", {record['validation']:,} held out"
     if record["score_scale"] not in (None, "xavier"):
         init += f"/{record['score_scale']}"
     if record["weight_distribution"] not in (None, usual(record["method"])["weight_distribution"]):

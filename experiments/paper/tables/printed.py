@@ -14,7 +14,8 @@ Record = dict[str, Any]
 # Our names where the paper's rows use others.
 METHODS = {"signed": "signed_supermask", "binary": "binary_supermask"}
 SHORT = {long: short for short, long in METHODS.items()}
-_USUAL: Record = {name: NEUTRAL[name] for name in ("width", "batch_norm", "projections")} | {"score_scale": "xavier"}
+_NEUTRAL = ("width", "batch_norm", "projections", "density", "activation", "validation")
+_USUAL: Record = {name: NEUTRAL[name] for name in _NEUTRAL} | {"score_scale": "xavier"}
 SETTINGS = (*_USUAL, "weight_distribution")
 """The settings that choose a run's row in the paper, beside model, method, init and data set."""
 # Separate recipes, without a row in the paper.
@@ -60,8 +61,9 @@ def with_config(summary: Mapping[str, Any], config: Mapping[str, Any]) -> Record
 def paper_row(summary: Mapping[str, Any], rows: Sequence[Record]) -> Record | None:
     """Return the first of the paper's rows that fits a run (see `with_config`), or None.
 
-    It has the run's model, width, projection blocks, batch normalisation, method, and scales of weights and scores, and
-    its data set, or the one that the run's data set replaces: then the figures are not comparable.
+    It has the run's model, width, projection blocks, batch normalisation, activation, method, and scales of weights and
+    scores, no density that was asked for and no images held out, and the run's data set, or the one that this replaces:
+    then the figures are not comparable.
     """
     if summary["preset"] in WITHOUT_ROW:
         return None
