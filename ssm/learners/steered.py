@@ -8,19 +8,27 @@ from ssm.errors import require
 from ssm.learners.base import SCORES, THRESHOLD, Learner
 from ssm.learners.signed import signed
 
+NEARBY = 1.02
+"""Factor on the threshold at which the remaining weights are counted a second time."""
+LEAST_SLOPE = 0.5
+"""Bound of the slope where no score lies near the threshold."""
+
 
 def steered(
     *,
     density: Annotated[float, "Share of all weights that is kept in the end."] = 0.1,
     steps: Annotated[int, "Steps until the share is reached."] = 23_450,
-    gain: Annotated[float, "How fast the threshold follows: its relative change for an error of a factor e."] = 0.05,
+    gain: Annotated[float, "How fast the threshold follows: the part of the error that a step takes away."] = 0.1,
     scores: Any = SCORES,
     threshold: Any = THRESHOLD,
 ) -> Learner:
     """Return the signed learner whose threshold follows the remaining weights, the same in all layers.
 
-    After each step log(threshold) moves by gain * (log(density now) - log(density wanted)), the latter on a line from
-    that at the start to `density` at step `steps`.  It starts as `threshold` says of the scores.
+    After each step log(threshold) moves by gain * (log(density now) - log(density wanted)) / slope, where the wanted
+    density is on a line, in logarithms, from 1 at the start to `density` at step `steps`, and slope = -d log(density) /
+    d log(threshold), counted between the threshold and one 2 % above it.  Without the slope, which late in training
+    reaches some tens because scores gather at the threshold, the density swings about the wanted one.  The threshold
+    starts as `threshold` says of the scores.
 
     Raises UserError for a density outside (0, 1], or numbers that are not above 0.
     """
@@ -30,11 +38,15 @@ def steered(
     base = signed(scores=scores, threshold=threshold)
 
     def finish(key, step, before, after):
-        kept = sum(jnp.sum(jnp.abs(after.params[path]) >= one.upper) for path, one in after.state.items())
-        total = sum(score.size for score in after.params.values())
+        def logarithm_of_kept(factor):
+            kept = sum(jnp.sum(jnp.abs(after.params[path]) >= factor * one.upper) for path, one in after.state.items())
+            return jnp.log(jnp.maximum(kept, 1))
+
+        kept, total = logarithm_of_kept(1.0), sum(score.size for score in after.params.values())
+        slope = (kept - logarithm_of_kept(NEARBY)) / jnp.log(NEARBY)
         done = jnp.minimum((step + 1) / steps, 1.0)
-        error = jnp.log(jnp.maximum(kept, 1) / total) - done * jnp.log(density)
-        factor = jnp.exp(gain * error)
+        error = kept - jnp.log(total) - done * jnp.log(density)
+        factor = jnp.exp(gain * error / jnp.maximum(slope, LEAST_SLOPE))
 
         def moved(one):
             return one._replace(lower=one.lower * factor, upper=one.upper * factor)

@@ -3,13 +3,20 @@ import jax.numpy as jnp
 import pytest
 
 from ssm.learners import steered
+from ssm.learners.base import SCORES
 from tests.support.literature import sgd, train
 
 
+def gathered(key, shape, dtype):
+    """Scores close to each other, as late in training: a small step of the threshold hides many of them."""
+    return 0.02 + 0.0004 * jax.random.normal(key, shape, dtype)
+
+
+@pytest.mark.parametrize("scores", [SCORES, gathered])
 @pytest.mark.parametrize("density", [0.3, 0.05])
-def test_the_threshold_moves_until_the_share_is_left(density):
+def test_the_threshold_moves_until_the_share_is_left(density, scores):
     kernels = {"a": jax.random.normal(jax.random.key(1), (80, 50)), "b": jax.random.normal(jax.random.key(2), (50, 10))}
-    learner = steered(density=density, steps=300, gain=0.05)
+    learner = steered(density=density, steps=300, scores=scores)
     params, state = learner.init(jax.random.key(0), kernels)
     after = train(learner, lambda weights: 0 * weights["a"].sum(), params, state, sgd(0.0), 600)
     masks = learner.masks(after.params, after.state)
