@@ -8,7 +8,7 @@ from jax import Array
 
 from ssm.initializers import Initializer
 from ssm.learners.base import Layers, Learner, each
-from ssm.learners.selection import kept_of, largest
+from ssm.learners.selection import kept_of, largest_of_each
 from ssm.learners.sparsity import Distribution, layer_densities
 
 Scores = Mapping[str, Array]
@@ -44,7 +44,5 @@ def drawn(scores: Initializer, key: Array, kernels: Layers) -> dict[str, Array]:
 def largest_magnitudes(scores: Scores, density: Any, shares: Distribution = "uniform") -> dict[str, Array]:
     """Return masks of each layer's largest |score|, of their shapes and dtype; `shares` as in `layer_densities`."""
     own = layer_densities(scores, density, shares)
-    return {
-        path: largest(jnp.abs(score), kept_of(score.size, own[path])).astype(score.dtype)
-        for path, score in scores.items()
-    }
+    kept = {path: kept_of(score.size, own[path]) for path, score in scores.items()}
+    return largest_of_each({path: jnp.abs(score) for path, score in scores.items()}, kept)

@@ -9,7 +9,7 @@ from ssm.errors import require
 from ssm.initializers import he, signed_constant, uniform
 from ssm.learners.base import Learner, each
 from ssm.learners.chosen import chosen
-from ssm.learners.selection import largest
+from ssm.learners.selection import largest_of_each
 from ssm.learners.straight_through import straight_through
 
 WEIGHTS = signed_constant(he())
@@ -36,10 +36,8 @@ def iterand(
     require(every, "every", "at least 1", lambda value: value >= 1)
 
     def choose(scores, kernels):
-        return {
-            path: largest(score, kept_of(score.size, density), ties="all").astype(score.dtype)
-            for path, score in scores.items()
-        }
+        kept = {path: kept_of(score.size, density) for path, score in scores.items()}
+        return largest_of_each(scores, kept, ties="all")
 
     def finish(key, step, before, after):
         def redrawn():

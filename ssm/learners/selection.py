@@ -6,7 +6,7 @@ so that it is vectorised over values and, under `vmap`, over seeds.
 """
 
 from collections.abc import Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
@@ -24,10 +24,8 @@ PARTS = 16
 GUESSES = 24
 """Passes by interpolation before those by bisection, of which 32 always end."""
 
-
-LEAST, MOST = -(2**31), 2**31 - 1
-SMALLEST, INFINITE = 0x00800000, 0x7F800000
-"""The bits of the smallest normal number, and of infinity, above which are those of NaN."""
+INFINITE = 0x7F800000
+"""The bits of infinity, of float32."""
 
 
 def largest(values: Float[Array, "..."], kept: Any, *, ties: Ties = "last") -> Bool[Array, "..."]:
@@ -37,24 +35,16 @@ def largest(values: Float[Array, "..."], kept: Any, *, ties: Ties = "last") -> B
     their number, traced or not.  `ties` says which of several values equal to the last one are kept; with `last` the
     mask has exactly `kept` ones.
     """
-    keys = _keys(values)
-    kept = jnp.asarray(kept, jnp.int32)
-    threshold, number = _cut(keys, kept)
-    at_or_above = keys >= threshold
-    if ties == "all":
-        return at_or_above
-    above = keys > threshold
-    if ties == "none":
-        return jnp.where(number == kept, at_or_above, above)
+    return largest_of_each({"": values}, {"": kept}, ties=ties)[""] > 0
 
-    def first_of_the_last() -> Array:
-        after = jnp.cumsum((keys == threshold).ravel()[::-1], dtype=jnp.int32)[::-1]
-        return jnp.sum(after > kept - jnp.sum(above, dtype=jnp.int32), dtype=jnp.int32)
 
-    # A place, not a mask: what the mask is used for is then computed in the same loop as the mask.
-    first = lax.cond(number == kept, lambda: jnp.zeros((), jnp.int32), first_of_the_last)
-    places = lax.iota(jnp.int32, keys.size).reshape(keys.shape)
-    return above | ((keys == threshold) & (places >= first))
+def largest_of_each(values: Layers, kept: Layers, *, ties: Ties = "last") -> dict[str, Array]:
+    """Return `largest` of each layer's values as masks of their dtype, all found by one search."""
+    paths = in_order(values)
+    own = [values[path].astype(jnp.float32) for path in paths]
+    wanted = jnp.stack([jnp.asarray(kept[path], jnp.int32) for path in paths])
+    masks = map(partial(_mask, ties=ties), own, wanted, *_cut(own, wanted))
+    return {path: mask.astype(values[path].dtype) for path, mask in zip(paths, masks, strict=True)}
 
 
 def largest_of_all(values: Layers, kept: Any, *, ties: Ties) -> dict[str, Array]:
@@ -76,34 +66,75 @@ def kept_of(size: int, density: Any) -> Any:
     return size - (int(hidden) if isinstance(hidden, int | float) else jnp.floor(hidden).astype(jnp.int32))
 
 
-def _cut(keys: Int[Array, "..."], kept: Int[Array, ""]) -> tuple[Int[Array, ""], Int[Array, ""]]:
-    """Return a key, and how many lie at or above it: `kept`, or more where the last one kept occurs several times.
+def _mask(
+    values: Float[Array, "..."],
+    kept: Int[Array, ""],
+    threshold: Float[Array, ""],
+    number: Int[Array, ""],
+    *,
+    ties: Ties,
+) -> Bool[Array, "..."]:
+    flat = values.ravel()
+    at_or_above = flat >= threshold
+    if ties == "all":
+        return at_or_above.reshape(values.shape)
+    if ties == "none":
+        return jnp.where(number == kept, at_or_above, flat > threshold).reshape(values.shape)
 
-    In the latter case the key is that value's.
+    def first_of_the_last() -> Array:
+        after = jnp.cumsum((flat == threshold)[::-1], dtype=jnp.int32)[::-1]
+        return jnp.sum(after > kept - jnp.sum(flat > threshold, dtype=jnp.int32), dtype=jnp.int32)
+
+    # A place, not a mask: what the mask is used for is then computed in the same loop as the mask.
+    first = lax.cond(number == kept, lambda: jnp.zeros((), jnp.int32), first_of_the_last)
+    return (at_or_above & ((flat > threshold) | (lax.iota(jnp.int32, flat.size) >= first))).reshape(values.shape)
+
+
+def _cut(
+    values: Sequence[Float[Array, "..."]], kept: Int[Array, " layers"]
+) -> tuple[Float[Array, " layers"], Int[Array, " layers"]]:
+    """Return a threshold of each layer, and how many values lie at or above it.
+
+    They are `kept`, or more where the last one kept occurs several times; the threshold is then that value.
     """
-    flat = keys.ravel()
-    if padding := -keys.size % PARTS:
-        flat = jnp.concatenate([flat, jnp.full(padding, LEAST, jnp.int32)])
-    parts = list(flat.reshape(PARTS, -1))
-    # Of the largest magnitude: ~key is the key of the value's negative.
-    largest_key = reduce(jnp.maximum, [jnp.where(part == LEAST, 0, part ^ (part >> 31)) for part in parts]).max()
+    parts = [_parts(own) for own in values]
+    likely = [_range(own) for own in values]
+    least, most = jnp.stack([one[0] for one in likely]), jnp.stack([one[1] for one in likely])
 
-    def goes_on(search: _Search) -> Array:
+    def open_(search: _Search) -> Array:
         return (search.above_low != kept) & (search.high > search.low + 1)
 
     def turn(search: _Search) -> _Search:
-        return _turn(search, kept, parts)
+        return _turn(search, kept, parts, (least, most), open_(search))
 
-    one, zero = jnp.ones((), jnp.float32), jnp.zeros((), jnp.int32)
-    every = jnp.full((), keys.size, jnp.int32)  # but for NaN, which only keeps the search from ending early
-    begin = _Search(~largest_key, largest_key + 1, every, zero, one, one, zero == 0, zero)
-    found = lax.while_loop(goes_on, turn, begin)
+    one, zero = jnp.ones(len(values), jnp.float32), jnp.zeros(len(values), jnp.int32)
+    infinite = jnp.full(len(values), INFINITE, jnp.int32)
+    every = jnp.asarray(
+        [own.size for own in values], jnp.int32
+    )  # NaN, too, which only keeps a search from ending early
+    begin = _Search(~infinite, infinite + 1, every, zero, one, one, zero == 0, jnp.zeros((), jnp.int32))
+    found = lax.while_loop(lambda search: open_(search).any(), turn, begin)
     none = kept <= 0
-    return jnp.where(none, MOST, found.low), jnp.where(none, 0, found.above_low)
+    return jnp.where(none, jnp.inf, _value(found.low)), jnp.where(none, 0, found.above_low)
+
+
+def _parts(values: Float[Array, "..."]) -> Float[Array, "parts values"]:
+    flat = values.ravel()
+    if padding := -values.size % PARTS:
+        flat = jnp.concatenate([flat, jnp.full(padding, jnp.nan)])
+    return flat.reshape(PARTS, -1)
+
+
+def _range(values: Float[Array, "..."]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """Return between what the values lie that are worth a guess, by a sample of them."""
+    sample = values.ravel()[::PARTS]
+    sample = jnp.where(jnp.isfinite(sample), sample, 0)
+    least, most = sample.min(), sample.max()
+    return least - (most - least), most + (most - least)
 
 
 class _Search(NamedTuple):
-    """Bounds, as keys, with at least k values at or above `low` and fewer at or above `high`.
+    """Bounds of each layer, as integers in the order of floats: k values or more are at least `low`, fewer `high`.
 
     The weights are Illinois's, `rose` says whether the last turn moved `low`.
     """
@@ -118,7 +149,7 @@ class _Search(NamedTuple):
     turn: Array
 
 
-def _turn(search: _Search, kept: Array, parts: Sequence[Array]) -> _Search:
+def _turn(search: _Search, kept: Array, parts: Sequence[Array], likely: tuple[Array, Array], goes_on: Array) -> _Search:
     low, high, above_low, above_high, low_weight, high_weight, rose, turn = search
 
     def logarithm(number: Array) -> Array:
@@ -126,36 +157,28 @@ def _turn(search: _Search, kept: Array, parts: Sequence[Array]) -> _Search:
 
     excess = (logarithm(above_low) - logarithm(kept)) * low_weight
     lack = (logarithm(kept) - logarithm(above_high)) * high_weight
-    guess = _ordered(_value(low) + (_value(high) - _value(low)) * (excess / (excess + lack)))
+    below, above = jnp.clip(_value(low), *likely), jnp.clip(_value(high), *likely)
+    guess = _ordered(below + (above - below) * (excess / (excess + lack)))
     middle = (low & high) + ((low ^ high) >> 1)  # without overflow
     middle = jnp.where((guess > low) & (guess < high) & (turn < GUESSES), guess, middle)
-    number = _count(parts, middle)
-    enough = number >= kept
-    one = jnp.ones_like(low_weight)
+    number = jnp.stack([_count(own, _value(middle)[layer]) for layer, own in enumerate(parts)])
+    rises, falls = goes_on & (number >= kept), goes_on & (number < kept)
     # A bound that stays a second time counts half as much, so that both move.
     return _Search(
-        jnp.where(enough, middle, low),
-        jnp.where(enough, high, middle),
-        jnp.where(enough, number, above_low),
-        jnp.where(enough, above_high, number),
-        jnp.where(enough, one, jnp.where(rose, low_weight, low_weight * 0.5)),
-        jnp.where(enough, jnp.where(rose, high_weight * 0.5, high_weight), one),
-        enough,
+        jnp.where(rises, middle, low),
+        jnp.where(falls, middle, high),
+        jnp.where(rises, number, above_low),
+        jnp.where(falls, number, above_high),
+        jnp.where(rises, 1.0, jnp.where(rose, low_weight, low_weight * 0.5)),
+        jnp.where(falls, 1.0, jnp.where(rose, high_weight * 0.5, high_weight)),
+        rises,
         turn + 1,
     )
 
 
-def _count(parts: Sequence[Int[Array, " values"]], threshold: Int[Array, ""]) -> Int[Array, ""]:
+def _count(parts: Float[Array, "parts values"], threshold: Float[Array, ""]) -> Int[Array, ""]:
     # Added part by part, not by a reduction over the axis, which XLA's CPU compiler makes three times slower.
     return reduce(jnp.add, [jnp.where(part >= threshold, jnp.int32(1), jnp.int32(0)) for part in parts]).sum()
-
-
-def _keys(values: Float[Array, "..."]) -> Int[Array, "..."]:
-    """Return integers in the order of values, LEAST for NaN; -0 is 0, and so are numbers that XLA may flush to it."""
-    bits = lax.bitcast_convert_type(values.astype(jnp.float32), jnp.int32)
-    size = bits & MOST
-    keys = jnp.where(size < SMALLEST, 0, bits ^ ((bits >> 31) & MOST))
-    return jnp.where(size > INFINITE, LEAST, keys)
 
 
 def _ordered(values: Float[Array, "..."]) -> Int[Array, "..."]:
@@ -168,4 +191,4 @@ def _value(ordered: Int[Array, "..."]) -> Float[Array, "..."]:
 
 
 def _turned(bits: Int[Array, "..."]) -> Int[Array, "..."]:
-    return jnp.where(bits < 0, bits ^ MOST, bits)
+    return jnp.where(bits < 0, bits ^ 0x7FFFFFFF, bits)

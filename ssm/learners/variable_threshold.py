@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from ssm.errors import require
 from ssm.learners.base import SCORES, Learner
 from ssm.learners.chosen import chosen
-from ssm.learners.selection import kept_of, largest
+from ssm.learners.selection import kept_of, largest_of_each
 from ssm.learners.straight_through import straight_through
 
 
@@ -21,12 +21,11 @@ def variable_threshold(
     """
     require(density, "density", "in (0, 1]", lambda value: 0 < value <= 1)
 
-    def ends(score):
-        kept = kept_of(score.size, density)
-        top = largest(score, kept - kept // 2).astype(score.dtype)
-        return top - largest(-score, kept // 2).astype(score.dtype)
-
     def choose(scores, kernels):
-        return {path: ends(score) for path, score in scores.items()}
+        kept = {path: kept_of(score.size, density) for path, score in scores.items()}
+        ends = {f"{path}/top": (score, kept[path] - kept[path] // 2) for path, score in scores.items()}
+        ends |= {f"{path}/bottom": (-score, kept[path] // 2) for path, score in scores.items()}
+        found = largest_of_each({end: one[0] for end, one in ends.items()}, {end: one[1] for end, one in ends.items()})
+        return {path: found[f"{path}/top"] - found[f"{path}/bottom"] for path in scores}
 
     return chosen(scores, choose, lambda kernel, mask, score: kernel * straight_through(mask, score))
