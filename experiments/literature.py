@@ -8,6 +8,7 @@ The learning rate of each method is the best of three for one seed on 5,000 held
 is skipped, what was stopped is resumed; several processes may share the work, each with its own --methods.
 """
 
+import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -93,9 +94,19 @@ class Plan:
         from ssm.runs.names import config_hash
         from ssm.runs.run import run_jobs
 
+        for config in configs:
+            self.take_over(config)
         jobs = [job_of(self.base, config, self.dataset) for config in configs]
         folder = self.options.out / "groups" / "-".join(config_hash(config.as_dict()) for config in configs)
         run_jobs(jobs, seeds, out=self.options.out, folder=folder, options=run_options(self.base))
+
+    def take_over(self, config: Any) -> None:
+        """Copy a published run that was stopped between seeds, with its history, to go on with the missing ones."""
+        from ssm.runs.names import run_folder
+
+        published, own = (run_folder(folder, config.as_dict()) for folder in (PUBLISHED, self.options.out))
+        if (published / "history.csv").exists() and not own.exists():
+            shutil.copytree(published, own)
 
     def search(self, entry: Entry) -> list[Any]:
         """Return the configurations of an entry's search, at its first density."""
@@ -143,17 +154,18 @@ def chosen(options: Options) -> list[tuple[int, Entry]]:
 
 def report(plan: Plan) -> None:
     """Write and print the table of all rows, whether they are finished or not."""
-    from comparison.records import record, with_differences
+    from comparison.records import known_bytes, record, with_differences
     from comparison.report import table, write
 
     options, records = plan.options, []
+    name = f"literature-{options.model}-{options.block}"
+    known = known_bytes(options.tables / f"{name}.csv")
     for number, entry in enumerate(BLOCKS[options.block]):
         rate = plan.best_rate(entry)
         for density in plan.densities(entry):
             run = None if rate is None else plan.finished(plan.config(entry, density, learning_rate=rate))
-            records.append(record(number, entry, density, run))
+            records.append(record(number, entry, density, run, known))
     records = with_differences(records)
-    name = f"literature-{options.model}-{options.block}"
     write(records, options.tables, name)
     print(f"results: {options.tables / name}.md\n\n{table(records)}")
 

@@ -1,5 +1,6 @@
 """What came of a comparison's runs, as flat records, and which of their differences are more than chance."""
 
+import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,17 @@ REFERENCE = "signed Supermask"
 """The row with which all others are compared."""
 
 
-def record(number: int, entry: Entry, density: float | None, run: FinishedRun | None) -> dict[str, Any]:
-    """Return what is known of a row from its run; `runs` of 0 where there is none."""
+def record(
+    number: int,
+    entry: Entry,
+    density: float | None,
+    run: FinishedRun | None,
+    known: Mapping[str, int] | None = None,
+) -> dict[str, Any]:
+    """Return what is known of a row from its run; `runs` of 0 where there is none.
+
+    known: `known_bytes`, for runs that do not have their nets any more.
+    """
     found: dict[str, Any] = {
         "number": number,
         "name": entry.name,
@@ -42,17 +52,28 @@ def record(number: int, entry: Entry, density: float | None, run: FinishedRun | 
     }
     if not accuracies:
         return found
-    stored = [net_bytes(run, entry, seed) for seed in run.mask_seeds[:1] or [0]]
+    size = net_bytes(run, entry, run.mask_seeds[0] if run.mask_seeds else 0)
+    size = (known or {}).get(run.folder.name) if size is None else size
+    layers = last_layers(run)
     return found | {
         "accuracy": float(np.mean(accuracies)),
         "lowest": min(accuracies),
         "highest": max(accuracies),
         "density": float(np.mean(densities)),
-        "layers": layer_densities(run),
+        "layers": {name: float(np.mean(shares)) for name, shares in layers.items()},
+        "dead": [name for name, shares in layers.items() if min(shares) == 0],
         "seconds": run.summary["seconds_per_epoch_and_seed"]["median"],
-        "bytes": stored[0],
-        "bits": None if stored[0] is None else 8 * stored[0] / run.summary["weights"],
+        "bytes": size,
+        "bits": None if size is None else 8 * size / run.summary["weights"],
     }
+
+
+def known_bytes(table: Path) -> dict[str, int]:
+    """Return the bytes of nets, by run, of a table as CSV: of runs that were published without their large weights."""
+    if not table.exists():
+        return {}
+    with table.open(newline="") as file:
+        return {row["run"]: int(row["bytes"]) for row in csv.DictReader(file) if row.get("run") and row.get("bytes")}
 
 
 def finished(folders: Sequence[Path], settings: Mapping[str, Any]) -> FinishedRun | None:
@@ -62,16 +83,15 @@ def finished(folders: Sequence[Path], settings: Mapping[str, Any]) -> FinishedRu
     return max(runs, key=lambda run: len(run.seeds) + len(run.summary["failed"]), default=None)
 
 
-def layer_densities(run: FinishedRun) -> dict[str, float]:
-    """Return the mean share of non-zero weights of each layer at the end."""
+def last_layers(run: FinishedRun) -> dict[str, list[float]]:
+    """Return the share of non-zero weights of each layer at the end, by seed; of a published run the mean alone."""
     path = run.folder / "history.csv"
     if path.exists():
-        last = {row["seed"]: row for row in read_history(path) if row["seed"] in set(run.seeds)}
-        rows = list(last.values())
+        rows = list({row["seed"]: row for row in read_history(path) if row["seed"] in set(run.seeds)}.values())
     else:
         rows = run.curve()[-1:]
     names = [name for name in rows[0] if name.endswith(":remaining")]
-    return {name.removesuffix(":remaining"): float(np.mean([row[name] for row in rows])) for name in names}
+    return {name.removesuffix(":remaining"): [float(row[name]) for row in rows] for name in names}
 
 
 def with_differences(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ HEAD = (
     "bits a weight",
     "bytes",
     "zeros by layer %",
-    "dead",
+    "dead layers",
     "rate",
     "seeds",
 )
@@ -49,7 +49,7 @@ def _cells(one: Mapping[str, Any]) -> list[str]:
         return [one["name"], asked, state, *[""] * (len(HEAD) - 3)]
     bits, size, p, difference = (one.get(key) for key in ("bits", "bytes", "p", "difference"))
     zeros = " ".join(f"{100 * (1 - share):.1f}" for share in one["layers"].values())
-    failed = f"{one['failed']} seeds" if one["failed"] else ""
+    seeds = f"{one['runs']}, {one['failed']} excluded" if one["failed"] else str(one["runs"])
     return [
         one["name"],
         f"{100 * one['density']:.2f}",
@@ -61,9 +61,9 @@ def _cells(one: Mapping[str, Any]) -> list[str]:
         "" if bits is None else f"{bits:.3g}",
         "" if size is None else f"{size:,}",
         zeros,
-        failed,
+        " ".join(one["dead"]) or "none",
         f"{one['learning_rate']:.3g}",
-        str(one["runs"]),
+        seeds,
     ]
 
 
@@ -74,6 +74,7 @@ def comma_separated(records: Sequence[Mapping[str, Any]]) -> str:
             **one,
             "accuracies": " ".join(map(repr, one.get("accuracies", []))),
             "layers": " ".join(f"{layer}={share!r}" for layer, share in one.get("layers", {}).items()),
+            "dead": " ".join(one.get("dead", [])),
         }
         for one in records
     ]

@@ -1,9 +1,11 @@
 import pytest
 
 from comparison.entries import BLOCK_A, BLOCK_B
-from comparison.records import holm, with_differences
+from comparison.records import holm, known_bytes, record, with_differences
 from comparison.report import comma_separated, table
 from ssm.recipes.literature import LITERATURE
+from ssm.runs.folder import open_run
+from ssm.runs.reader import read_finished
 
 
 def test_holm_by_hand():
@@ -18,7 +20,7 @@ def row(name, accuracies, **more):
     if accuracies:
         found |= {"accuracies": accuracies, "accuracy": sum(accuracies) / len(accuracies), "density": 0.1}
         found |= {"lowest": min(accuracies), "highest": max(accuracies), "failed": 0, "learning_rate": 0.1}
-        found |= {"layers": {"Dense_0": 0.1}, "bytes": 8000, "bits": 0.24}
+        found |= {"layers": {"Dense_0": 0.1}, "dead": [], "bytes": 8000, "bits": 0.24}
     return found | more
 
 
@@ -45,6 +47,40 @@ def test_the_table_says_what_was_not_run():
     assert lines[3].startswith("| RigL | 10 | not run |")
     assert len({line.count("|") for line in lines}) == 1
     assert comma_separated([row("a", [0.5])]).splitlines()[1].count("0.5") >= 1
+
+
+def test_a_layer_that_lost_all_weights_in_one_seed_is_dead(tmp_path):
+    run = trained(tmp_path / "runs", {0: (0.2, 0.0), 1: (0.4, 0.1)})
+    found = record(17, BLOCK_A[17], 0.1, run, {run.folder.name: 1234})
+    assert found["layers"] == {"Dense_0": pytest.approx(0.3), "Dense_1": pytest.approx(0.05)}
+    assert found["dead"] == ["Dense_1"]
+    assert (found["runs"], found["bytes"]) == (2, 1234)  # there are no masks: what an earlier table knew
+    assert "| 70.0 95.0 | Dense_1 |" in table(with_differences([found]))
+
+
+def test_bytes_that_a_table_knows(tmp_path):
+    path = tmp_path / "table.csv"
+    assert known_bytes(path) == {}
+    rows = [row("a", [0.5], run="x"), row("b", [0.5], run="y", bytes=None), row("c", [])]
+    path.write_text(comma_separated(rows))
+    assert known_bytes(path) == {"x": 8000}
+
+
+def trained(root, shares):
+    """Return a run without masks whose two layers end with these shares of their weights, by seed."""
+    config = {"model": "fcn", "method": "rigl", "init": "elu", "preset": "protocol", "dataset": "mnist"}
+    config |= {"epochs": 1, "learning_rate": 0.05}
+    run = open_run(root, config=config, environment={}, weights=9000)
+    plain = {"epoch": 1, "train_loss": 1.0, "test_loss": 1.0, "test_accuracy": 0.5, "remaining_weights": 0.1}
+    plain |= {"flips": 0.0, "seconds": 1.0}
+    run.add_seeds(
+        history_rows=[
+            {"seed": seed, **plain, "Dense_0:remaining": first, "Dense_1:remaining": second}
+            for seed, (first, second) in shares.items()
+        ],
+        finals=[{"seed": seed, "test_accuracy": 0.5, "remaining_weights": 0.1} for seed in shares],
+    )
+    return read_finished(run.folder)
 
 
 def test_every_method_is_compared():

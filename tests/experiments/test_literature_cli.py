@@ -2,9 +2,13 @@
 
 import csv
 import shutil
+from types import SimpleNamespace
 
 import pytest
 
+from ssm.runs.names import read_config
+from ssm.runs.reader import read_finished
+from tests.support.made_runs import make_run
 from tests.support.programs import ROOT, Place
 
 FEW = ("--dataset=mnist5k", "--width=0.05", "--epochs=1", "--seeds=2", "--methods=0,8")
@@ -52,7 +56,6 @@ def weights(place):
 @pytest.mark.slow
 def test_the_rate_is_the_best_of_three_on_held_out_images(place, done):
     from ssm.runs.folder import read_summary
-    from ssm.runs.names import read_config
 
     folders = [path.parent for path in place.here.glob("runs/fcn-edge_popup-*/config.json")]
     plain = {folder: read_config(folder / "config.json") for folder in folders}
@@ -69,6 +72,21 @@ def test_what_is_finished_is_not_trained_again(place, done):
     assert again.returncode == 0, again.stderr
     assert "epoch 1/1" not in again.stdout
     assert again.stdout.split("results:")[1] == done.stdout.split("results:")[1]
+
+
+def test_a_published_run_with_its_history_is_continued(tmp_path, monkeypatch):
+    import literature
+
+    published = make_run(tmp_path / "published", method="rigl", preset="protocol", seeds=2)
+    monkeypatch.setattr(literature, "PUBLISHED", tmp_path / "published")
+    plan = literature.Plan(literature.Options(out=tmp_path / "runs"))
+    config = read_config(published / "config.json")
+    plan.take_over(SimpleNamespace(as_dict=lambda: config))
+    own = tmp_path / "runs" / published.name
+    assert read_finished(own).seeds == [0, 1]
+    (own / "summary.json").write_text("mine")
+    plan.take_over(SimpleNamespace(as_dict=lambda: config))  # what is there is not written over
+    assert (own / "summary.json").read_text() == "mine"
 
 
 @pytest.mark.slow
