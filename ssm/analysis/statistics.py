@@ -1,6 +1,7 @@
 """What is said of a sample of runs: mean and 5 %/95 % quantiles, as in the paper, and Welch's t-test."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -10,16 +11,32 @@ from ssm.runs.statistics import interval
 if TYPE_CHECKING:
     from ssm.runs.reader import FinishedRun
 
-_Z95 = 1.6448536269514722
-"""The standard normal distribution's 95 % quantile."""
 
+@cache
+def quantile_range(n: int) -> float:
+    """Return the expected distance from the 5 % to the 95 % quantile of n values of a standard normal distribution.
 
-def std_from_quantiles(q05: float, q95: float) -> float:
-    """Estimate a standard deviation from 5 % and 95 % quantiles, as if the sample were normal; in their unit.
-
-    The paper prints nothing else of its runs' spread, and rounds it: say "estimate" wherever this enters.
+    The quantiles are interpolated linearly between the ordered values, as everywhere here.  It is 3.29 for many values,
+    3.11 for 50, and 1.52 for 3.
     """
-    return (q95 - q05) / (2 * _Z95)
+    from scipy.stats import beta, norm  # half a second, which most callers need not wait for
+
+    place = 0.95 * (n - 1)
+    below = min(int(place), n - 2)
+
+    def expected(index: int) -> float:
+        return float(beta(index + 1, n - index).expect(norm.ppf))  # of the value with `index` smaller ones
+
+    return 2 * ((below + 1 - place) * expected(below) + (place - below) * expected(below + 1))
+
+
+def std_from_quantiles(q05: float, q95: float, n: int) -> float | None:
+    """Estimate a standard deviation from the 5 % and 95 % quantiles of n values, as if they were normal; in their unit.
+
+    None for fewer than two values.  The paper prints nothing else of its runs' spread, and rounds it: say "estimate"
+    wherever this enters.
+    """
+    return None if n < 2 else (q95 - q05) / quantile_range(n)
 
 
 def welch(values: Sequence[float] | np.ndarray, other: Sequence[float] | np.ndarray) -> float | None:

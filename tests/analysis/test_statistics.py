@@ -1,11 +1,12 @@
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 from scipy.stats import t
 
 from ssm.analysis import compare
-from ssm.analysis.statistics import std_from_quantiles, welch, welch_from_summary
+from ssm.analysis.statistics import quantile_range, std_from_quantiles, welch, welch_from_summary
 from ssm.runs.reader import FinishedRun
 from ssm.runs.statistics import interval
 
@@ -24,9 +25,23 @@ def test_interval_of_nothing_is_refused():
         interval([])
 
 
-def test_std_from_the_quantiles_of_a_standard_normal():
-    assert std_from_quantiles(-1.6448536, 1.6448536) == pytest.approx(1.0, rel=1e-7)
-    assert std_from_quantiles(97.3, 97.7) == pytest.approx(0.1216, abs=1e-4)
+def test_the_distance_of_quantiles_by_hand():
+    # Two values are on average 2 / sqrt(pi) apart, and the quantiles a tenth of that closer; of three the largest is on
+    # average 3 / (2 sqrt(pi)), and its quantile 0.9 of that.
+    assert quantile_range(2) == pytest.approx(0.9 * 2 / math.sqrt(math.pi), rel=1e-6)
+    assert quantile_range(3) == pytest.approx(2 * 0.9 * 1.5 / math.sqrt(math.pi), rel=1e-6)
+    assert quantile_range(100_000) == pytest.approx(2 * 1.6448536, rel=1e-4)
+
+
+@pytest.mark.parametrize("runs", [3, 10, 50])
+def test_a_standard_deviation_comes_back_from_quantiles(runs):
+    draws = np.random.default_rng(0).normal(5, 2, (20_000, runs))
+    lows, highs = np.quantile(draws, [0.05, 0.95], axis=1)
+    assert std_from_quantiles(lows.mean(), highs.mean(), runs) == pytest.approx(2, rel=0.01)
+
+
+def test_one_value_has_no_spread():
+    assert std_from_quantiles(1.0, 1.0, 1) is None
 
 
 def test_welch_by_hand():

@@ -1,9 +1,10 @@
 import pytest
 
 from paper.tables import compare, final_table, records, row_records
-from paper.tables.cells import epochs, interval, net
+from paper.tables.cells import epochs, interval, net, p
 from paper.tables.figures import ACCURACY
-from paper.tables.printed import paper_row, select, with_config
+from paper.tables.printed import decimals, paper_row, select, with_config
+from ssm.recipes.presets import recipe
 from tests.support.summaries import summary
 
 
@@ -33,8 +34,12 @@ def test_a_run_beside_its_row(rows):
     assert record["accuracy_mean"] == pytest.approx(97.58)
     assert record["paper_accuracy_mean"] == 97.48
     assert record["accuracy_difference"] == pytest.approx(0.10)
-    # t = 0.1 / sqrt(0.1^2 / 50 + 0.12159^2 / 50) = 4.49 at 94.5 degrees of freedom.
-    assert record["accuracy_p"] == pytest.approx(2e-5, rel=0.1)
+    # The paper's 97.3 and 97.7 of 50 runs: standard deviation 0.4 / 3.1089; t = 0.1 / sqrt(0.1^2 / 50 + 0.1287^2 / 50).
+    assert record["accuracy_p"] == pytest.approx(3.65e-5, rel=0.01)
+    # The mean is 97.475 to 97.485, the quantiles are up to 0.1 closer together or further apart.
+    assert record["accuracy_p_least"] == pytest.approx(5.97e-7, rel=0.01)
+    assert record["accuracy_p_most"] == pytest.approx(6.48e-4, rel=0.01)
+    assert p(record, ACCURACY) == "<0.001"
     assert record["remaining_difference"] == pytest.approx(-0.21)
     assert record["seconds"] == 0.4125
     assert record["paper_seconds"] == 1.27
@@ -93,9 +98,11 @@ def test_runs_stand_where_the_papers_rows_do(rows):
     ("low", "high", "runs", "overlap"),
     [
         (0.974, 0.9775, 50, "yes"),
-        (0.971, 0.973, 50, "yes"),  # the paper's begins at 97.3
-        (0.971, 0.97299, 50, "no"),
-        (0.9771, 0.98, 50, "no"),
+        (0.971, 0.9736, 50, "yes"),  # the paper's begins at 97.3, that is 97.25 to 97.35
+        (0.971, 0.9734, 50, "undetermined"),
+        (0.971, 0.97249, 50, "no"),
+        (0.9774, 0.98, 50, "undetermined"),
+        (0.9776, 0.98, 50, "no"),
         (0.97, 0.98, 50, "yes"),
         (0.975, 0.975, 1, "unknown"),  # one seed has no interval
     ],
@@ -103,6 +110,26 @@ def test_runs_stand_where_the_papers_rows_do(rows):
 def test_intervals_overlap_where_they_have_a_point_in_common(rows, low, high, runs, overlap):
     ours = {"mean": 0.975, "q05": low, "q95": high, "std": 0.001, "values": {"0": 0.975}}
     assert compare(summary(test_accuracy=ours, runs=runs), rows)["accuracy_overlap"] == overlap
+
+
+def test_a_run_of_another_recipe_is_not_tested_against_the_paper(rows):
+    for other in (summary(epochs=12), summary(changed=["loss"])):
+        record = compare(other, rows)
+        assert record["accuracy_difference"] == pytest.approx(0.10)
+        assert record["accuracy_p"] is None and record["accuracy_overlap"] is None
+    kept = {"model": "fcn", "method": "signed", "init": "he", "preset": "paper", "dataset": "mnist"}
+    assert with_config(summary(), kept | recipe("fcn", "signed", "paper", "mnist"))["changed"] == []
+    own = kept | recipe("fcn", "signed", "paper", "mnist") | {"epochs": 3, "loss": "clipped", "init": "xavier"}
+    assert with_config(summary(), own)["changed"] == ["epochs", "loss"]  # the initialisation names the row
+
+
+def test_p_is_a_range_where_rounding_matters(rows):
+    ours = {"mean": 0.9755, "q05": 0.974, "q95": 0.977, "std": 0.002, "values": {"0": 0.9755}}
+    assert p(compare(summary(test_accuracy=ours), rows), ACCURACY) == "0.020 to 0.077"  # t of 0.075 and 0.065, and spreads of 0.3 and 0.5, by hand
+
+
+def test_decimals_of_printed_numbers():
+    assert [decimals(numbers) for numbers in ((97.3, 97.0), (0.58, 0.6), (100, None), (0.9083,))] == [1, 2, 0, 4]
 
 
 def test_whether_intervals_overlap_is_unknown_or_no_question(rows):
@@ -128,7 +155,7 @@ def test_what_is_said_of_a_short_run_and_of_a_single_seed(rows):
     record = compare(summary(epochs=12, runs=1), rows)
     assert epochs(record) == "12 of 100"
     assert interval(record, ACCURACY) == "97.58"
-    assert interval(record, ACCURACY, paper=True) == "97.48 [97.30, 97.70]"
+    assert interval(record, ACCURACY, paper=True) == "97.48 [97.3, 97.7]"
     assert epochs(compare(summary(), rows)) == "100"
     assert epochs(records({}, rows)[0]) == ""
 

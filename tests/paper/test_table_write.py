@@ -16,12 +16,12 @@ def test_markdown(rows):
     assert lines[0] == "### All runs, beside the paper's rows where there are such"
     assert lines[8] == (
         "| fcn | signed | elus | default | mnist | 100 | 50 (+1 failed) "
-        "| 97.58 [97.40, 97.75] | 97.48 [97.30, 97.70] | +0.10 | yes | <0.001 "
-        "| 3.56 [3.50, 3.63] | 3.77 [3.70, 3.80] | -0.21 | no | <0.001 | 0.41 | 1.27 | name |"
+        "| 97.58 [97.40, 97.75] | 97.48 [97.3, 97.7] | +0.10 | yes | <0.001 "
+        "| 3.56 [3.50, 3.63] | 3.77 [3.7, 3.8] | -0.21 | no | <0.001 | 0.41 | 1.27 | name |"
     )
-    assert lines[4].startswith("| fcn | baseline | he |  | mnist |  | not run |  | 97.40 [97.30, 97.50] |")
+    assert lines[4].startswith("| fcn | baseline | he |  | mnist |  | not run |  | 97.40 [97.3, 97.5] |")
     assert len({line.count("|") for line in lines[2:11]}) == 1
-    assert "estimate" in lines[-2]
+    assert any("estimate" in line for line in lines[12:])
 
 
 def test_a_note_that_tables_share_is_given_once():

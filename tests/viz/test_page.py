@@ -60,7 +60,7 @@ def test_the_page_is_complete_in_itself(page):
     assert len(re.findall(r"<img ", text)) == len(re.findall(r'<img src="[^"]+" alt="[^"]+', text)) == 5
     for heading in ("Result beside the paper's", "Masks", "Layers", "Sizes", "Configuration", "Environment"):
         assert heading in text.replace("&#39;", "'")
-    assert "97.48 [97.30, 97.70]" in text  # the paper's row
+    assert "97.48 [97.3, 97.7]" in text  # the paper's row
     assert "784 × 12" in text  # noqa: RUF001
 
 
@@ -190,7 +190,7 @@ def test_the_result_stands_beside_the_papers_row(tmp_path, paper):
     run = read_finished(make_run(tmp_path, seeds=2))
     table = result_table(with_config(run.summary, run.config), paper)
     assert table.head[2] == "paper (50 runs, mnist)"
-    assert table.rows[0][2] == "97.48 [97.30, 97.70]"
+    assert table.rows[0][2] == "97.48 [97.3, 97.7]"
     assert table.rows[0][3].startswith("−")  # noqa: RUF001
     run = read_finished(make_run(tmp_path, dataset="mnist5k"))
     table = result_table(with_config(run.summary, run.config), paper)

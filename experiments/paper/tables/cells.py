@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from paper.tables.figures import Figure
-from paper.tables.printed import Record, usual
+from paper.tables.printed import Record, decimals, usual
 
 
 def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
@@ -71,9 +71,10 @@ def interval(record: Record, figure: Figure, *, paper: bool = False) -> str:
         # The literature has other kinds of ranges, such as 11 - 93.
         return text(record.get(name if paper else f"{name}_why"))
     alone = record["runs"] == 1 and not paper  # a single seed has no spread
-    return f"{mean:.{digits}f}" + (
-        "" if alone or q05 is None or q95 is None else f" [{q05:.{digits}f}, {q95:.{digits}f}]"
-    )
+    if alone or q05 is None or q95 is None:
+        return f"{mean:.{digits}f}"
+    ends = decimals((q05, q95)) if paper else digits  # no digit that the paper lacks
+    return f"{mean:.{digits}f} [{q05:.{ends}f}, {q95:.{ends}f}]"
 
 
 def difference(record: Record, figure: Figure) -> str:
@@ -83,9 +84,12 @@ def difference(record: Record, figure: Figure) -> str:
 
 
 def p(record: Record, figure: Figure) -> str:
-    """Return Welch's p."""
-    value = record[f"{figure.name}_p"]
-    return "" if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"
+    """Return Welch's p; where the paper's rounding matters, from the least to the largest."""
+    if record[f"{figure.name}_p"] is None:
+        return ""
+    ends = [record[f"{figure.name}_{end}"] for end in ("p_least", "p_most")]
+    least, most = ("<0.001" if end is not None and end < 0.001 else f"{end:.3f}" for end in ends)
+    return least if least == most else f"{least} to {most}"
 
 
 def count(value: float | None) -> str:

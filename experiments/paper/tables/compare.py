@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from paper.tables.figures import FIGURES, Figure, Found
-from paper.tables.printed import SETTINGS, SHORT, Record, dataset, identity, paper_row
+from paper.tables.printed import SETTINGS, SHORT, Record, dataset, decimals, identity, paper_row
 from ssm.analysis.statistics import std_from_quantiles, welch_from_summary
 from ssm.errors import UserError
 from ssm.recipes.presets import recipe
@@ -40,7 +40,7 @@ def compare(
         found = figure.find(summary)
         _put(record, figure, found)
         if row is not None and same:
-            _put_difference(record, figure, found, row.get("runs"))
+            _put_difference(record, figure, found, row, summary.get("changed", ()))
     return record
 
 
@@ -103,7 +103,8 @@ def blank(figures: Sequence[Figure] = FIGURES, **known: Any) -> Record:
     for figure in figures:
         name = figure.name
         keys += [f"{side}{name}_{key}" for side in ("", "paper_") for key in _KEYS]
-        keys += [f"{name}_difference", f"{name}_p", f"{name}_overlap", *([f"{name}_why"] if figure.lacks else [])]
+        keys += [f"{name}_{what}" for what in ("difference", "p", "p_least", "p_most", "overlap")]
+        keys += [f"{name}_why"] if figure.lacks else []
     times = ["seconds", "paper_seconds", "paper_seconds_q05", "paper_seconds_q95"]
     counts = ["weights", "paper_remaining_weights", "paper_epochs"]
     return dict.fromkeys([*keys, *times, "run", *SETTINGS, *counts, "status"]) | known
@@ -134,26 +135,43 @@ def _put(record: Record, figure: Figure, found: Found) -> None:
         record[f"{figure.name}_why"] = found.why
 
 
-def _put_difference(record: Record, figure: Figure, found: Found, paper_runs: int | None) -> None:
-    """Put difference, p and overlap into the record of a run on the data set of the paper's row."""
-    ours, theirs = ([record[f"{side}{figure.name}_{key}"] for key in _KEYS] for side in ("", "paper_"))
+def _put_difference(record: Record, figure: Figure, found: Found, row: Record, changed: Sequence[str]) -> None:
+    """Put difference, p and overlap into the record of a run on the data set of the paper's row.
+
+    p is that of the printed numbers, and the least and the largest of all numbers that round to them.  There is no p
+    and no overlap for a run of fewer epochs than the paper's, or one that differs from its preset's recipe.
+    """
+    name = figure.name
+    ours, theirs = ([record[f"{side}{name}_{key}"] for key in _KEYS] for side in ("", "paper_"))
     if theirs[0] is None:
         return
-    record[f"{figure.name}_overlap"] = _overlap(ours, theirs, record["runs"])
-    if ours[0] is None:
+    if ours[0] is not None:
+        record[f"{name}_difference"] = ours[0] - theirs[0]
+    if changed or record["epochs"] != record["paper_epochs"]:
         return
-    record[f"{figure.name}_difference"] = ours[0] - theirs[0]
-    std = found.statistics["std"] if found.statistics is not None else None
-    if std is None or paper_runs is None or None in theirs:
+    rounding = 10.0**-figure.digits, 10.0 ** -decimals(theirs[1:])
+    record[f"{name}_overlap"] = _overlap(ours, theirs, record["runs"], rounding[1])
+    std, runs = found.statistics["std"] if found.statistics is not None else None, row.get("runs")
+    if ours[0] is None or std is None or runs is None or None in theirs:
         return
-    spread = std_from_quantiles(theirs[1], theirs[2])
     sample = ours[0], figure.factor * std, record["runs"]
-    record[f"{figure.name}_p"] = welch_from_summary(*sample, theirs[0], spread, paper_runs)
+
+    def p(closer: float, wider: float) -> float | None:
+        """Return p where the means are closer, and the quantiles further apart, by shares of what rounding may hide."""
+        distance = max(abs(ours[0] - theirs[0]) - closer * rounding[0] / 2, 0.0)
+        low, high = theirs[1] - wider * rounding[1] / 2, theirs[2] + wider * rounding[1] / 2
+        return welch_from_summary(*sample, ours[0] + distance, std_from_quantiles(low, max(low, high), runs), runs)
+
+    record[f"{name}_p"], record[f"{name}_p_least"], record[f"{name}_p_most"] = p(0, 0), p(-1, -1), p(1, 1)
 
 
-def _overlap(ours: Sequence[float | None], theirs: Sequence[float | None], runs: int) -> str:
-    """Return whether two intervals (mean, q05, q95) have a point in common; one seed has no interval."""
+def _overlap(ours: Sequence[float | None], theirs: Sequence[float | None], runs: int, rounding: float) -> str:
+    """Return whether two intervals (mean, q05, q95) have a point in common.
+
+    One seed has no interval; `undetermined` is what the paper's rounding decides.
+    """
     (_, low, high), (_, paper_low, paper_high) = ours, theirs
     if low is None or high is None or paper_low is None or paper_high is None or runs < 2:
         return "unknown"
-    return "yes" if low <= paper_high and paper_low <= high else "no"
+    room = min(paper_high - low, high - paper_low)
+    return "undetermined" if abs(room) <= rounding / 2 else "yes" if room > 0 else "no"

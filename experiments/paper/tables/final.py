@@ -27,11 +27,13 @@ def final(summary: Mapping[str, Any], paper_rows: Sequence[Record]) -> Final:
         rows.append([label, ours, theirs, cells.difference(record, figure), cells.p(record, figure)])
     rows.append(["s / epoch / seed", cells.seconds(record["seconds"]), cells.seconds(record["paper_seconds"]), "", ""])
     if any(record[f"{figure.name}_p"] is not None for figure in FIGURES):
-        notes.append("p: Welch's t-test; the paper's spread is an estimate from its printed quantiles.")
+        notes.append("p: Welch's t-test; the paper's spread is an estimate from its printed, rounded quantiles.")
     if row is None:
         notes.append("The paper has no row for this configuration.")
     elif row.get("dataset") != dataset(summary):
         notes.append(f"The paper's row is about {row.get('dataset')}: its figures are not comparable to these.")
+    elif other := list(summary.get("changed", ())) or ["epochs"] * (record["epochs"] != record["paper_epochs"]):
+        notes.append(f"No p: the run differs from the recipe in {', '.join(other)}.")
     for entry in summary["failed"]:
         reason = entry.get("reason") or "it turned non-finite"
         notes.append(f"Seed {entry['seed']} was excluded in epoch {entry['epoch']}: {reason}.")

@@ -1,13 +1,13 @@
 """The paper's printed numbers, and the row that a run belongs to."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ssm.data.published import STAND_INS
 from ssm.errors import UserError
 from ssm.files import read_json
-from ssm.recipes.presets import NEUTRAL
+from ssm.recipes.presets import NEUTRAL, recipe
 
 Record = dict[str, Any]
 
@@ -54,8 +54,25 @@ def read_printed(path: str | os.PathLike[str]) -> Record:
 
 
 def with_config(summary: Mapping[str, Any], config: Mapping[str, Any]) -> Record:
-    """Return a run's summary with the configuration values that choose its row in the paper."""
-    return {**summary, **_settings({"method": summary["method"], **config})}
+    """Return a run's summary with the configuration values that choose its row in the paper.
+
+    `changed` are the settings, if any, in which it differs from its preset's recipe as it is now.
+    """
+    return {**summary, **_settings({"method": summary["method"], **config}), "changed": _changed(config)}
+
+
+def _changed(config: Mapping[str, Any]) -> list[str]:
+    try:
+        usual = recipe(*(config[name] for name in ("model", "method", "preset", "dataset")))
+    except (KeyError, UserError):
+        return []
+    own = set(SETTINGS) | {"init"}
+    return sorted(name for name, value in usual.items() if name not in own and config.get(name, value) != value)
+
+
+def decimals(numbers: Iterable[float | None]) -> int:
+    """Return the most digits behind the point that one of several printed numbers has; JSON has no zeros at ends."""
+    return max((len(f"{number:g}".partition(".")[2]) for number in numbers if number is not None), default=0)
 
 
 def paper_row(summary: Mapping[str, Any], rows: Sequence[Record]) -> Record | None:
