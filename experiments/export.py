@@ -125,7 +125,7 @@ def _summary(artifact: Artifact, path: Path, size: int) -> list[str]:
         ("dense float32", whole.dense),
         ("csr (the paper's metric)", whole.csr),
         ("two bits per weight", whole.two_bit + 4 * artifact.own_values),
-        ("entropy bound", whole.entropy + 4 * artifact.own_values),
+        ("order-0 entropy", whole.entropy + 4 * artifact.own_values),
         (f"this file ({path.suffix})", size),
     ):
         cells.append([name, f"{count:,.0f}", f"{whole.dense / max(count, 1):.1f}"])

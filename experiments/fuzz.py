@@ -48,7 +48,7 @@ class Options:
 
 def examples() -> list[bytes]:
     """Return small artefacts: of constants, weights drawn again with batch normalisation, an own module, two constants
-    in a layer, and values of its own."""
+    in a layer, values of its own, and dead units."""
     rng, found, named = np.random.default_rng(0), [], {"class_names": ("a", "b", "ç"), "about": {"accuracy": 0.5}}
     fcn = Architecture(model="fcn", inputs=(4, 4, 1), classes=3, width=0.05)
     config: dict[str, Any] = {"model": "resnet20", "width": 0.1, "batch_norm": "affine"}
@@ -68,7 +68,11 @@ def examples() -> list[bytes]:
     mixed = {name: Layer(ternary, (0.25, 0.5)) for name, ternary in signs.items()}
     own = 1 - rng.random(np.count_nonzero(signs["Dense_1"]), np.float32)
     mixed["Dense_1"] = Layer(np.abs(signs["Dense_1"]), None, own)
-    return [*found, to_bytes(Artifact(layers=mixed, architecture=fcn, **named))]
+    dying = {name: rng.integers(-1, 2, (40, 30), np.int8) for name in ("A", "B")}
+    dying["A"][:, ::2], dying["B"][::3] = 0, 0
+    blocks = {name: Layer(ternary, 2.0) for name, ternary in dying.items()}
+    more = (Artifact(layers=mixed, architecture=fcn, **named), Artifact(layers=blocks, architecture=None, **named))
+    return [*found, *map(to_bytes, more)]
 
 
 def damaged(data: bytes, other: bytes, rng: random.Random) -> bytes:

@@ -14,8 +14,8 @@ from ssm.runs.program import run_program
 from ssm.runs.reader import FinishedRun, find_finished
 
 HERE = Path(__file__).resolve().parent
-HEAD = ("run", "seeds", "accuracy %", "weights", "remaining %", "dense", "csr", "two bits", "entropy bound", "file")
-HEAD += ("dense / file", "file over bound", "dense weights, compacted")
+HEAD = ("run", "seeds", "accuracy %", "weights", "remaining %", "dense", "csr", "two bits", "order-0 entropy", "file")
+HEAD += ("dense / file", "file less entropy", "dense weights, compacted")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,18 +61,18 @@ def _row(run: FinishedRun, seeds: list[int]) -> list[str]:
 
     artifacts = [from_run(run, seed) for seed in seeds]
     forms = [total(map(sizes, artifact.to_numpy().values())) for artifact in artifacts]
-    dense, csr, two_bit, bound = (float(np.mean(column)) for column in zip(*forms, strict=True))
+    dense, csr, two_bit, entropy = (float(np.mean(column)) for column in zip(*forms, strict=True))
     values = 4 * float(np.mean([artifact.own_values for artifact in artifacts]))  # which no two bits say
-    two_bit, bound = two_bit + values, bound + values
+    two_bit, entropy = two_bit + values, entropy + values
     file = float(np.mean([len(to_bytes(artifact)) for artifact in artifacts]))
     remaining = np.mean([artifact.remaining / artifact.weights for artifact in artifacts])
     accuracy = np.mean([run.summary["test_accuracy"]["values"][str(seed)] for seed in seeds])
     left = np.mean([artifact.compact().size for artifact in artifacts])
     net = cells.net(with_config(run.summary, run.config))
     name = " ".join([*net, *(str(run.setting(key)) for key in ("preset", "dataset"))])
-    bytes_ = [f"{count:,.0f}" for count in (dense, csr, two_bit, bound, file)]
+    bytes_ = [f"{count:,.0f}" for count in (dense, csr, two_bit, entropy, file)]
     row = [name, str(len(seeds)), f"{100 * accuracy:.2f}", f"{artifacts[0].weights:,}", f"{100 * remaining:.2f}"]
-    return [*row, *bytes_, f"{dense / file:.0f}", f"{file - bound:+,.0f}", f"{left:,.0f}"]
+    return [*row, *bytes_, f"{dense / file:.0f}", f"{file - entropy:+,.0f}", f"{left:,.0f}"]
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Ternary layers as one stream of entropy-coded words (docs/format.md), by constriction's ANS coder.
 
-A layer's symbols -1, 0, +1 are coded with its own shares of them, so that its cost is within a few bytes of the entropy
-bound; all layers share one stream, the first one on top.
+An array's symbols -1, 0, +1 are coded with its own shares of them, so that its cost is within a few bytes of their
+order-0 entropy; all share one stream, the first one on top.  Which arrays stand for a layer says `ssm.export.block`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -76,7 +76,7 @@ def decode(words: UInt32[np.ndarray, " words"], counts: Sequence[Counts]) -> Ite
             part[:] = coder.decode(model, part.size)
         layer -= 1
         if count(layer) != one:
-            raise UserError(f"layer {number} has other elements than it was saved with")
+            raise UserError(f"part {number} of its stream has other elements than it was saved with")
         yield layer
     if not coder.is_empty():
         raise UserError("the stream is longer than its layers")

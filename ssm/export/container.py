@@ -20,7 +20,7 @@ from jaxtyping import Float32, UInt32
 from ssm.errors import UserError
 
 MAGIC = b"\x89SSM\r\n\x1a\n"
-VERSIONS = (1, 2)
+VERSIONS = (1, 2, 3)
 HEAD = struct.Struct("<8sHHIIII32s")
 MOST_HEADER = 1 << 20  # bytes of inflated JSON: Python's objects take some 25 times as much
 MOST_LEVELS = 32  # of nested lists and objects
@@ -128,7 +128,7 @@ def _head(data: bytes, size: int) -> Head:
         raise UserError("not an artefact: it does not begin like one")
     _, version, zero, packed, inflated, values, words, digest = HEAD.unpack_from(data)
     if version not in VERSIONS or zero:
-        known = " and ".join(map(str, VERSIONS))
+        known = f"{VERSIONS[0]} to {VERSIONS[-1]}"
         raise UserError(f"version {version} of the format; this program reads versions {known}: install a newer one")
     if HEAD.size + packed + values + words != size or values % 4 or words % 4:
         raise UserError(f"damaged: {size:,} bytes, and its head says otherwise; it was truncated or changed")

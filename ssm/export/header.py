@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from ssm.errors import UserError
+from ssm.export.block import matrix_shape
 from ssm.export.coding import Counts
 from ssm.export.contents import kernel_path
 from ssm.models.description import BLOCKS
@@ -30,12 +31,16 @@ T = TypeVar("T")
 
 
 class LayerForm(NamedTuple):
-    """A layer without its elements: shape, counts and constants, and how many values are its own, if they are."""
+    """A layer without its elements: shape, counts and constants, and how many values are its own, if they are.
+
+    live: how many rows and columns its block has (`ssm.export.block`), if it is coded as that.
+    """
 
     shape: Shape
     counts: Counts
     constant: float | tuple[float, float] | None
     own: int | None
+    live: tuple[int, int] | None = None
 
 
 class Header(NamedTuple):
@@ -56,7 +61,13 @@ class Header(NamedTuple):
 
     @property
     def version(self) -> int:
-        """The version of the format that these layers need: 1 if each has one constant, or weights drawn again."""
+        """The version of the format that these layers need.
+
+        1 if each has one constant, or weights drawn again; 2 if one has two constants, or its own values; 3 if one is
+        coded as a block.
+        """
+        if any(one.live is not None for one in self.layers.values()):
+            return 3
         return 2 if any(isinstance(one.constant, tuple) or one.own is not None for one in self.layers.values()) else 1
 
 
@@ -71,7 +82,7 @@ def checked(header: Mapping[str, Any]) -> Header:
     if header["preprocessing"] != PREPROCESSING or header["precision"] not in PRECISIONS:
         raise _damaged("preprocessing and precision", [header["preprocessing"], header["precision"]])
     net = _architecture(header["architecture"])
-    layers = _by_name("layer", map(_layer, _each("layers", header["layers"], 5)))
+    layers = _by_name("layer", map(_layer, _each("layers", header["layers"], 5, 7)))
     values = _by_name("value", map(_value, _each("values", header["values"], 2)))
     _check_paths(layers, values)
     if net is not None:
@@ -107,10 +118,10 @@ def _whole(what: str, value: Any, least: int, most: int) -> int:
     return value
 
 
-def _each(what: str, value: Any, length: int) -> list[list[Any]]:
-    """Return a list of lists of one length."""
+def _each(what: str, value: Any, *lengths: int) -> list[list[Any]]:
+    """Return a list of lists of one length, or one of several."""
     for entry in _typed(what, value, list):
-        if len(_typed(what, entry, list)) != length:
+        if len(_typed(what, entry, list)) not in lengths:
             raise _damaged(what, entry)
     return value
 
@@ -126,7 +137,7 @@ def _by_name(what: str, pairs: Iterable[tuple[str, T]]) -> dict[str, T]:
 
 
 def _layer(entry: list[Any]) -> tuple[str, LayerForm]:
-    name, sizes, minus, plus, constant = entry
+    name, sizes, minus, plus, constant, *live = entry
     shape = _shape("the shape of a layer", sizes)
     if not shape:
         raise _damaged("the shape of a layer", sizes)
@@ -134,11 +145,22 @@ def _layer(entry: list[Any]) -> tuple[str, LayerForm]:
     _whole("the elements of -1 in a layer", minus, 0, size)
     _whole("the elements of +1 in a layer", plus, 0, size - minus)
     counts = Counts(minus, plus, size)
+    block = _live(counts, shape, *live) if live else None
     if constant == OWN:
         if minus:
             raise _damaged("the elements of -1 in a layer of its own values", minus)
-        return name, LayerForm(shape, counts, None, plus)
-    return name, LayerForm(shape, counts, _constants(constant), None)
+        return name, LayerForm(shape, counts, None, plus, block)
+    return name, LayerForm(shape, counts, _constants(constant), None, block)
+
+
+def _live(counts: Counts, shape: Shape, rows: Any, columns: Any) -> tuple[int, int]:
+    """Return how many rows and columns of a layer are live, which are enough for its elements, and have some each."""
+    kept = counts.minus + counts.plus
+    for what, value, most in zip(("rows", "columns"), (rows, columns), matrix_shape(shape), strict=True):
+        _whole(f"the live {what} of a layer", value, 0, min(most, kept))
+    if kept > rows * columns or not counts.size:  # of no elements there may be any number of rows
+        raise _damaged("the live rows and columns of a layer", [rows, columns])
+    return rows, columns
 
 
 def _value(entry: list[Any]) -> tuple[str, Shape]:

@@ -2,15 +2,18 @@
 
 import dataclasses
 import math
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from ssm.errors import UserError
+from ssm.export.block import Block, block_of, counts_of, joined
 from ssm.export.coding import count, decode, encode
 from ssm.export.container import Parts, pack, unpack
 from ssm.export.contents import Contents, Layer
-from ssm.export.header import OWN, PREPROCESSING, checked
+from ssm.export.header import OWN, PREPROCESSING, Header, checked
 from ssm.files import plain
 
 MOST_WEIGHTS = 1 << 28
@@ -24,20 +27,25 @@ def to_bytes(contents: Contents) -> bytes:
         UserError: for contents that contradict each other, or that the format cannot represent.
     """
     try:
-        header = plain(_header(contents))
+        blocks = {name: block_of(layer.ternary) for name, layer in contents.layers.items()}
+        header = plain(_header(contents, blocks))
         version = checked(header).version
         if other := [name for name, value in contents.values.items() if value.dtype != np.float32]:
             raise UserError(f"{', '.join(other)}: not float32")
         flat = [value.reshape(-1) for value in contents.values.values()]
         flat += [_own(name, layer) for name, layer in contents.layers.items() if layer.own is not None]
         values = np.concatenate(flat) if flat else np.zeros(0, np.float32)
-        return pack(Parts(header, values, encode([layer.ternary for layer in contents.layers.values()]), version))
+        coded = []
+        for name, layer in contents.layers.items():
+            coded += [layer.ternary] if (block := blocks[name]) is None else block.parts()
+        return pack(Parts(header, values, encode(coded), version))
     except (UserError, TypeError, ValueError) as error:
         raise UserError(f"this net cannot be saved: {error}") from error
 
 
-def _header(contents: Contents) -> dict[str, Any]:
+def _header(contents: Contents, blocks: Mapping[str, Block | None]) -> dict[str, Any]:
     counts = {name: count(layer.ternary) for name, layer in contents.layers.items()}
+    live = {name: [] if block is None else list(block.live) for name, block in blocks.items()}
     return {
         "architecture": dataclasses.asdict(contents.architecture) if contents.architecture else None,
         "precision": contents.precision,
@@ -46,11 +54,22 @@ def _header(contents: Contents) -> dict[str, Any]:
         "about": dict(contents.about),
         "recipe": contents.recipe,
         "layers": [
-            [name, list(layer.ternary.shape), counts[name].minus, counts[name].plus, _constant(layer)]
+            [name, list(layer.ternary.shape), counts[name].minus, counts[name].plus, _constant(layer), *live[name]]
             for name, layer in contents.layers.items()
         ],
         "values": [[name, list(value.shape)] for name, value in contents.values.items()],
     }
+
+
+def _ternary(header: Header, words: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield the layers' ternary arrays, in the header's order."""
+    forms = header.layers.values()
+    counts = [[form.counts] if form.live is None else counts_of(form.counts, form.shape, form.live) for form in forms]
+    flat = decode(words, [one for own in counts for one in own])
+    for form, own in zip(forms, counts, strict=True):
+        parts = list(islice(flat, len(own)))
+        yield parts[0].reshape(form.shape) if form.live is None else joined(parts, form.shape)
+    next(flat, None)  # whose end says whether words are left
 
 
 def _constant(layer: Layer) -> Any:
@@ -85,10 +104,8 @@ def from_bytes(data: bytes, *, most_weights: int = MOST_WEIGHTS) -> Contents:
     arrays = iter(np.split(parts.values, np.cumsum(sizes, dtype=np.int64))[:-1] if sizes else [])
     values = {name: next(arrays).reshape(shape) for name, shape in header.values.items()}
     layers = {
-        name: Layer(flat.reshape(form.shape), form.constant, None if form.own is None else next(arrays))
-        for flat, (name, form) in zip(
-            decode(parts.words, [form.counts for form in header.layers.values()]), header.layers.items(), strict=True
-        )
+        name: Layer(ternary, form.constant, None if form.own is None else next(arrays))
+        for ternary, (name, form) in zip(_ternary(header, parts.words), header.layers.items(), strict=True)
     }
     if header.architecture and any((array < 0).any() for name, array in values.items() if name.endswith("/var")):
         raise UserError("it holds variances below 0")

@@ -172,10 +172,10 @@ def size_table(masks: Masks, *, artifact: int | None = None, own: bool = False) 
     saved = [compression({layer: mask[seed] for layer, mask in masks.items()}) for seed in range(count)]
     if artifact is not None:
         rows.append(["exported file, one seed", f"{artifact:,}", percent(artifact / whole.dense), "", ""])
-    head = ["layer", "dense float32 (bytes)", "csr (bytes)", "2 bits a weight (bytes)", "entropy bound (bytes)"]
+    head = ["layer", "dense float32 (bytes)", "csr (bytes)", "2 bits a weight (bytes)", "order-0 entropy (bytes)"]
     notes = [
         f"Means over the seeds.  csr saves {percent(float(np.mean(saved)))} of dense: the paper's compression rate.",
-        "Entropy bound: the least that a code of single weights with each layer's shares can reach.",
+        "Order-0 entropy: what a code of single weights by each layer's shares takes; the file leaves dead units out.",
     ]
     if own:
         notes.append("Two bits and entropy are of the mask alone: each weight that is kept has 4 bytes more.")

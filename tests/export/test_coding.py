@@ -1,4 +1,4 @@
-"""The stream of ternary layers: literal bytes, a second reader, and its cost beside the entropy bound."""
+"""The stream of ternary layers: literal bytes, a second reader, and its cost beside the order-0 entropy."""
 
 import math
 
@@ -56,7 +56,7 @@ def test_shapes_are_flattened_by_rows():
 
 
 @pytest.mark.parametrize("density", [0.001, 0.02, 0.3, 0.9, 1.0])
-def test_the_cost_is_the_entropy_bound(density):
+def test_the_cost_is_the_order_0_entropy(density):
     rng = np.random.default_rng(0)
     layer = (rng.choice((-1, 1), (500, 300)) * (rng.random((500, 300)) < density)).astype(np.int8)
     bound = sizes(layer).entropy
@@ -89,11 +89,11 @@ def test_wrong_counts_and_streams_are_errors():
     minus, plus, size = right
     for wrong in (Counts(plus, minus, size), Counts(minus + 1, plus, size), Counts(minus, plus, size - 1)):
         assert wrong != right
-        with pytest.raises(UserError, match="layer 0 has other elements"):
+        with pytest.raises(UserError, match="part 0 of its stream has other elements"):
             list(decode(words, [wrong, right]))
     with pytest.raises(UserError, match="the stream is longer than its layers"):
         list(decode(words, [right]))
-    with pytest.raises(UserError, match="layer 2 has other elements"):
+    with pytest.raises(UserError, match="part 2 of its stream has other elements"):
         list(decode(words, [right] * 3))
     for wrong in (Counts(-1, 0, 2), Counts(2, 1, 2), Counts(0, -1, 2), Counts(0, 0, -1)):
         with pytest.raises(UserError, match="more elements of -1"):

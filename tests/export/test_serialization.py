@@ -19,7 +19,7 @@ from ssm.export.container import MOST_HEADER, Parts, pack, pack_text, unpack
 from ssm.export.loading import load_bytes
 from ssm.export.serialization import to_bytes
 from ssm.models.graph import Architecture, graph, kernel_shapes, value_shapes
-from tests.support.artifacts import tiny
+from tests.support.artifacts import second_reader, tiny
 
 RESNET = Architecture(model="resnet20", inputs=(4, 4, 3), classes=2, width=0.1, batch_norm="affine")
 CONFIG = {"model": "fcn", "width": 0.01, "init": "he", "weight_distribution": "uniform", "nesterov": False}
@@ -177,7 +177,7 @@ BAD = [
     ("layers/0/1", "[12]", "do not match its architecture: ['Dense_0']"),
     *(("layers/0/2", value, "the elements of -1") for value in ("null", "-1", "13", "1.0", "true", '"1"', "[]")),
     *(("layers/0/3", value, "the elements of +1") for value in ("null", "-1", "12", "1e0", "{}")),
-    ("layers/0/2", "2", "layer 0 has other elements"),
+    ("layers/0/2", "2", "part 0 of its stream has other elements"),
     *(
         ("layers/0/4", value, "the constant of a layer")
         for value in ("true", '"1"', "[]", "1e30", "-1e30", "0.1", "1e-50", "16777217", "9223372036854775807")
@@ -279,6 +279,45 @@ def test_a_file_has_the_lowest_version_that_it_needs():
     for net, version in ((tiny(), 2), (mixed(), 1)):
         with pytest.raises(UserError, match=f"one of version {3 - version} in a file of version {version}"):
             load_bytes(pack(unpack(to_bytes(net))._replace(version=version)))
+
+
+def dying(**other) -> Artifact:
+    """Return a net of which half of the units are dead: its layers are blocks."""
+    draw = np.random.default_rng(0)
+    first, last = (draw.choice(np.asarray([-1, 0, 1], np.int8), shape) for shape in ((40, 30), (30, 20)))
+    first[:, ::2], last[::2] = 0, 0
+    own = draw.random(np.count_nonzero(last)).astype(np.float32) + 1
+    layers = {"A": Layer(first, 0.5), "B": Layer(np.abs(last), None, own), "C": Layer(last[1::2][:2], 1.0)}
+    return Artifact(layers=layers, values={}, architecture=None, **other)
+
+
+def test_the_layers_of_version_3():
+    parts = unpack(to_bytes(dying()))
+    assert parts.version == 3
+    assert [len(entry) for entry in parts.header["layers"]] == [7, 7, 5]  # the last has no dead unit
+    assert parts.header["layers"][0][4:] == [0.5, 40, 15] and parts.header["layers"][1][4:] == ["own", 15, 20]
+    assert told(load_bytes(to_bytes(dying()))) == told(dying())
+    _, values, layers = second_reader().read(to_bytes(dying()))
+    assert layers == {name: layer.ternary.reshape(-1).tolist() for name, layer in dying().layers.items()}
+    assert len(values) == dying().own_values
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        *(("layers/0/5", value, "the live rows of a layer") for value in ("41", "-1", "1.0", "true", "null")),
+        *(("layers/0/6", value, "the live columns of a layer") for value in ("31", '"15"')),
+        ("layers/0/5", "3", "the live rows and columns of a layer"),
+        ("layers/0/5", "30", "part 0 of its stream has other elements"),
+        ("layers/0/6", "14", "part 1 of its stream has other elements"),
+        ("layers/0/6", None, "its header is damaged: layers"),
+        ("layers/0", '["A",[2147483647,0],0,0,0.5,0,0]', "the live rows and columns of a layer"),
+        ("layers/2", None, "the stream is longer than its layers"),
+    ],
+)
+def test_a_header_of_version_3_that_lies_is_one_message(path, value, message):
+    with pytest.raises(UserError, match=re.escape(message)):
+        load_bytes(changed(dying(), path, value))
 
 
 def test_a_value_of_its_own_is_not_0():
@@ -410,7 +449,7 @@ def test_an_oversized_or_endless_file_is_not_read(tmp_path):
 
 def test_parts_of_two_files_do_not_make_one():
     one, other = unpack(to_bytes(tiny())), unpack(to_bytes(tiny(layers=OTHER_LAYERS)))
-    with pytest.raises(UserError, match="layer 0 has other elements"):
+    with pytest.raises(UserError, match="part 0 of its stream has other elements"):
         load_bytes(pack(one._replace(words=other.words)))
     with pytest.raises(UserError, match="it holds 1 values, and its header names 0"):
         load_bytes(pack(one._replace(values=np.ones(1, np.float32))))

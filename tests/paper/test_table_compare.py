@@ -125,7 +125,9 @@ def test_a_run_of_another_recipe_is_not_tested_against_the_paper(rows):
 
 def test_p_is_a_range_where_rounding_matters(rows):
     ours = {"mean": 0.9755, "q05": 0.974, "q95": 0.977, "std": 0.002, "values": {"0": 0.9755}}
-    assert p(compare(summary(test_accuracy=ours), rows), ACCURACY) == "0.020 to 0.077"  # t of 0.075 and 0.065, and spreads of 0.3 and 0.5, by hand
+    assert (
+        p(compare(summary(test_accuracy=ours), rows), ACCURACY) == "0.020 to 0.077"
+    )  # t of 0.075 and 0.065, and spreads of 0.3 and 0.5, by hand
 
 
 def test_decimals_of_printed_numbers():
