@@ -46,7 +46,7 @@ class Comparison:
     @property
     def same(self) -> bool:
         """Whether all that both have is the same, bit for bit."""
-        figures = self.accuracy[0] == self.accuracy[1] and self.remaining[0] == self.remaining[1]
+        figures = _equal(*self.accuracy) and _equal(*self.remaining)
         masks = not any(layer.count for layer in (self.masks or {}).values())
         kept = self.values is not False and self.weights is not False
         return figures and masks and kept and self.epoch is None
@@ -138,10 +138,15 @@ def _histories(then: list[Row], now: list[Row]) -> tuple[int | None, int]:
         return None, 0
     names = (then[0].keys() & now[0].keys()) - {"seconds"}
     for number, (one, other) in enumerate(zip(then, now, strict=False), 1):
-        if any(one[name] != other[name] for name in names):
+        if not all(_equal(one[name], other[name]) for name in names):
             return int(one["epoch"]), number
     shorter, longer = sorted((len(then), len(now)))
     return (None if shorter == longer else shorter + 1), shorter
+
+
+def _equal(one: float | str, other: float | str) -> bool:
+    """Return whether two figures are the same: those of earlier versions, accuracies above all, were float32."""
+    return one == other or (not isinstance(one, str) and np.float32(one) == np.float32(other))
 
 
 def environment_differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

@@ -241,7 +241,7 @@ def train_members(
         live = {index: _of_seed(one.live, index) for places, one in found for index in places}
         for index in good:
             own = (float(rate[index, 0]) for rate in now.rates)
-            row = _row(info, index, seeds[index], epoch, seconds / len(running), *own)
+            row = _row(trainer, info, index, seeds[index], epoch, seconds / len(running), *own)
             history[index].append(row | units.row(index, live[index]))
             if rule := rules[index]:
                 plateaus[index] = plateau.update(rule, plateaus[index], float(info.train["loss"][index]))
@@ -313,10 +313,16 @@ def _rates(trainer: Trainer, members: Sequence[Member], plateaus: Sequence[Plate
     return np.stack(learning) * scales, np.stack(decay) * scales
 
 
-def _row(info: Info, index: int, seed: int, epoch: int, seconds: float, learning_rate, weight_decay) -> Row:
+def _row(
+    trainer: Trainer, info: Info, index: int, seed: int, epoch: int, seconds: float, learning_rate, weight_decay
+) -> Row:
+    parts = {
+        "train": (info.train, count_samples(trainer.train) * trainer.task.passes),
+        "test": (info.test, count_samples(trainer.test)),
+    }
     means = {
-        f"{part}_{name}": float(values[index])
-        for part, by_name in (("train", info.train), ("test", info.test))
+        f"{part}_{name}": float(values[index]) if name == "loss" else metrics.as_ratio(float(values[index]), samples)
+        for part, (by_name, samples) in parts.items()
         for name, values in sorted(by_name.items(), key=lambda pair: (pair[0] != "loss", pair[0]))
     }
     layers = metrics.shares(info.layers, index)

@@ -1,5 +1,6 @@
 """Counts of mask elements inside the compiled program, and their shares on the host."""
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -25,6 +26,15 @@ def count(mask: Array, before: Array, params: Any) -> MaskCounts:
     infinite = sum(jnp.sum(~jnp.isfinite(leaf), dtype=jnp.int32) for leaf in jax.tree.leaves(params))
     minus, zero, plus, flips = (jnp.sum(hit, dtype=jnp.int32) for hit in hits)
     return MaskCounts(minus, zero, plus, flips, jnp.asarray(infinite, jnp.int32))
+
+
+def as_ratio(mean: float, samples: int) -> float:
+    """Return the double nearest to hits / samples where a float32 mean is such a ratio; another mean as it is.
+
+    In float32 97.58 % of 10,000 is 0.97579997...: which of two figures it rounds to would be chance.
+    """
+    hits = round(mean * samples) if math.isfinite(mean) else 0
+    return hits / samples if math.isclose(hits / samples, mean, rel_tol=1e-7) else mean
 
 
 def what_is_wrong(layers: Mapping[str, MaskCounts], seed: int, *, finite: bool) -> str:

@@ -1,7 +1,7 @@
 import pytest
 
 from paper.tables import compare, final_table, records, row_records
-from paper.tables.cells import epochs, interval, net, p
+from paper.tables.cells import epochs, interval, net, p, rounded
 from paper.tables.figures import ACCURACY
 from paper.tables.printed import decimals, paper_row, select, with_config
 from ssm.recipes.presets import recipe
@@ -128,6 +128,17 @@ def test_p_is_a_range_where_rounding_matters(rows):
     assert (
         p(compare(summary(test_accuracy=ours), rows), ACCURACY) == "0.020 to 0.077"
     )  # t of 0.075 and 0.065, and spreads of 0.3 and 0.5, by hand
+
+
+def test_halves_are_rounded_up():
+    assert [rounded(value, 2) for value in (96.975, 96.965, 96.9749, 100 * 0.96975, 3.0)] == [
+        "96.98",
+        "96.97",
+        "96.97",
+        "96.98",
+        "3.00",
+    ]
+    assert [rounded(value, 2, "+") for value in (0.125, -0.125, 0.0)] == ["+0.13", "-0.13", "+0.00"]
 
 
 def test_decimals_of_printed_numbers():

@@ -1,7 +1,8 @@
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
-from ssm.training.metrics import MaskCounts, count, dead_layers, shares, what_is_wrong
+from ssm.training.metrics import MaskCounts, as_ratio, count, dead_layers, shares, what_is_wrong
 
 
 def test_counts_of_a_literal_mask():
@@ -39,3 +40,14 @@ def test_shares_in_all_and_per_layer():
         0.75,
     ]
     assert row["b:remaining"] == 0
+
+
+@pytest.mark.parametrize("samples", [60, 10_000, 60_000])
+def test_a_mean_of_hits_is_their_ratio_in_double_precision(samples):
+    for hits in (0, 1, samples // 3, samples - 1, samples):
+        assert as_ratio(float(np.float32(hits) / np.float32(samples)), samples) == hits / samples
+
+
+def test_a_mean_of_other_numbers_stays_as_it_is():
+    assert as_ratio(0.12345, 100) == 0.12345
+    assert np.isnan(as_ratio(float("nan"), 100)) and as_ratio(float("inf"), 100) == float("inf")

@@ -1,6 +1,7 @@
 """A record's values as the text of a table's cells: rounded for reading, empty where there is no value."""
 
 from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Decimal
 
 from paper.tables.figures import Figure
 from paper.tables.printed import Record, decimals, usual
@@ -10,6 +11,12 @@ def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
     """Return rows of cells as lines of text, each column as wide as its widest cell."""
     widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]
+
+
+def rounded(value: float, digits: int, sign: str = "") -> str:
+    """Return a number with so many decimals; halves are rounded away from 0, also where no double is exactly one."""
+    exact = Decimal(f"{value:.9f}").quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
+    return f"{exact:{sign}}"
 
 
 def text(value: object) -> str:
@@ -72,15 +79,15 @@ def interval(record: Record, figure: Figure, *, paper: bool = False) -> str:
         return text(record.get(name if paper else f"{name}_why"))
     alone = record["runs"] == 1 and not paper  # a single seed has no spread
     if alone or q05 is None or q95 is None:
-        return f"{mean:.{digits}f}"
+        return rounded(mean, digits)
     ends = decimals((q05, q95)) if paper else digits  # no digit that the paper lacks
-    return f"{mean:.{digits}f} [{q05:.{ends}f}, {q95:.{ends}f}]"
+    return f"{rounded(mean, digits)} [{rounded(q05, ends)}, {rounded(q95, ends)}]"
 
 
 def difference(record: Record, figure: Figure) -> str:
     """Return ours minus the paper's."""
     value = record[f"{figure.name}_difference"]
-    return "" if value is None else f"{value:+.{figure.digits}f}"
+    return "" if value is None else rounded(value, figure.digits, "+")
 
 
 def p(record: Record, figure: Figure) -> str:
