@@ -138,7 +138,18 @@ def test_fences_say_their_language(path):
     assert not set(languages(path)) - {"python", "sh", "json", "text", ""}  # python: it is run, below
 
 
-@pytest.mark.parametrize("path", [path for path in DOCUMENTS if "python" in languages(path)], ids=name_of)
+SLOW = ("own-net.md", "own-learner.md")
+"""Documents whose snippets train several nets; the test suite has shorter tests of what they show."""
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=[pytest.mark.slow] if path.name in SLOW else [], id=name_of(path))
+        for path in DOCUMENTS
+        if "python" in languages(path)
+    ],
+)
 def test_snippets_run(path, tmp_path):
     name = name_of(path)
     shutil.copy(ROOT / "experiments" / "results" / "nets" / "fcn.ssm", tmp_path / "net.ssm")

@@ -165,6 +165,7 @@ def test_new_ones_start_at_rest_and_hidden_ones_stay_at_zero():
         params, state, opt = after.params, after.state, after.opt
 
 
+@pytest.mark.slow
 def test_in_training():
     result = seed_alone(learners.rigl(density=0.3, distribution="uniform", every=2, steps=8))
     for masks in result.masks.values():

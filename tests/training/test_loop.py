@@ -403,7 +403,8 @@ class Small(ResNet):
         return nn.Dense(self.classes, use_bias=False, kernel_init=self.kernel_init)(x.mean(axis=(1, 2)))
 
 
-@pytest.mark.parametrize("kind", ["statistics", pytest.param("affine", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["statistics", "affine"])
 def test_no_seed_touches_anothers_batch_statistics(pictures, monkeypatch, kind):
     monkeypatch.setitem(MODELS, "resnet20", Small)
     options = {"model": "resnet20", "batch_norm": kind, "batch_size": 8, "epochs": 4, "threshold": "absolute:0.01"}
