@@ -116,6 +116,7 @@ def scatter(records: Sequence[Mapping[str, Any]], key: str, label: str, factor: 
     axes.set(xlabel=label, ylabel="test accuracy (%)", xscale="log")
     best = max(100 * one["accuracy"] for one in records)
     axes.set_ylim(max(axes.get_ylim()[0], best - 8), best + 0.4)  # what is far below says nothing about the others
+    axes.margins(x=0.15)  # room for the names
     axes.legend(title="non-zero weights are", fontsize=7, title_fontsize=7)
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150)
