@@ -130,10 +130,10 @@ class Plan:
 
     def finished(self, config: Any, seeds: int = 1) -> Any:
         """Return a configuration's run of at least so many seeds, excluded ones included; None where none is."""
-        from comparison.records import finished
+        from comparison.records import finished, trained
 
         run = finished((self.options.out, PUBLISHED), config.as_dict())
-        return run if run is not None and len(run.seeds) + len(run.summary["failed"]) >= seeds else None
+        return run if run is not None and trained(run) >= seeds else None
 
     def densities(self, entry: Entry) -> list[float | None]:
         """Return the densities at which an entry is run: None is its own."""

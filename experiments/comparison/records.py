@@ -80,7 +80,12 @@ def finished(folders: Sequence[Path], settings: Mapping[str, Any]) -> FinishedRu
     """Return the run of a configuration that has the most seeds among some folders; None where none has one."""
     found = [run_folder(folder, settings) for folder in folders if folder.exists()]
     runs = [read_finished(folder) for folder in found if (folder / "summary.json").exists()]
-    return max(runs, key=lambda run: len(run.seeds) + len(run.summary["failed"]), default=None)
+    return max(runs, key=trained, default=None)
+
+
+def trained(run: FinishedRun) -> int:
+    """Return how many seeds a run has, excluded ones included."""
+    return len(run.seeds) + len(run.summary["failed"])
 
 
 def last_layers(run: FinishedRun) -> dict[str, list[float]]:

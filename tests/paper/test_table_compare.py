@@ -130,6 +130,13 @@ def test_p_is_a_range_where_rounding_matters(rows):
     )  # t of 0.075 and 0.065, and spreads of 0.3 and 0.5, by hand
 
 
+def test_p_where_neither_side_has_a_spread(rows):
+    ours = {"mean": 0.972, "q05": 0.972, "q95": 0.972, "std": 0.0, "values": {"0": 0.972}}
+    record = compare(summary(method="baseline", init="xavier", test_accuracy=ours, epochs=50), rows)
+    assert record["accuracy_p_least"] == 0 and record["accuracy_p"] > 0  # the paper's 97.4 and 97.5 may both be 97.45
+    assert p(record, ACCURACY).startswith("<0.001")
+
+
 def test_halves_are_rounded_up():
     assert [rounded(value, 2) for value in (96.975, 96.965, 96.9749, 100 * 0.96975, 3.0)] == [
         "96.98",

@@ -94,8 +94,8 @@ def p(record: Record, figure: Figure) -> str:
     """Return Welch's p; where the paper's rounding matters, from the least to the largest."""
     if record[f"{figure.name}_p"] is None:
         return ""
-    ends = [record[f"{figure.name}_{end}"] for end in ("p_least", "p_most")]
-    least, most = ("<0.001" if end is not None and end < 0.001 else f"{end:.3f}" for end in ends)
+    ends = (record[f"{figure.name}_{end}"] for end in ("p_least", "p_most"))
+    least, most = ("<0.001" if end < 0.001 else f"{end:.3f}" for end in ends)
     return least if least == most else f"{least} to {most}"
 
 

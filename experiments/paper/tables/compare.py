@@ -40,7 +40,7 @@ def compare(
         found = figure.find(summary)
         _put(record, figure, found)
         if row is not None and same:
-            _put_difference(record, figure, found, row, summary.get("changed", ()))
+            _put_difference(record, figure, found, row, other_recipe(summary, record))
     return record
 
 
@@ -135,7 +135,12 @@ def _put(record: Record, figure: Figure, found: Found) -> None:
         record[f"{figure.name}_why"] = found.why
 
 
-def _put_difference(record: Record, figure: Figure, found: Found, row: Record, changed: Sequence[str]) -> None:
+def other_recipe(summary: Mapping[str, Any], record: Record) -> list[str]:
+    """Return in which settings a run differs from its preset's recipe, or only in epochs from the paper's."""
+    return list(summary.get("changed", ())) or ["epochs"] * (record["epochs"] != record["paper_epochs"])
+
+
+def _put_difference(record: Record, figure: Figure, found: Found, row: Record, other: Sequence[str]) -> None:
     """Put difference, p and overlap into the record of a run on the data set of the paper's row.
 
     p is that of the printed numbers, and the least and the largest of all numbers that round to them.  There is no p
@@ -147,7 +152,7 @@ def _put_difference(record: Record, figure: Figure, found: Found, row: Record, c
         return
     if ours[0] is not None:
         record[f"{name}_difference"] = ours[0] - theirs[0]
-    if changed or record["epochs"] != record["paper_epochs"]:
+    if other:
         return
     rounding = 10.0**-figure.digits, 10.0 ** -decimals(theirs[1:])
     record[f"{name}_overlap"] = _overlap(ours, theirs, record["runs"], rounding[1])
@@ -162,7 +167,8 @@ def _put_difference(record: Record, figure: Figure, found: Found, row: Record, c
         low, high = theirs[1] - wider * rounding[1] / 2, theirs[2] + wider * rounding[1] / 2
         return welch_from_summary(*sample, ours[0] + distance, std_from_quantiles(low, max(low, high), runs), runs)
 
-    record[f"{name}_p"], record[f"{name}_p_least"], record[f"{name}_p_most"] = p(0, 0), p(-1, -1), p(1, 1)
+    # Where rounding leaves no spread on either side there is no test, and p goes to 0.
+    record[f"{name}_p"], record[f"{name}_p_least"], record[f"{name}_p_most"] = p(0, 0), p(-1, -1) or 0.0, p(1, 1)
 
 
 def _overlap(ours: Sequence[float | None], theirs: Sequence[float | None], runs: int, rounding: float) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from paper.tables import cells
-from paper.tables.compare import compare
+from paper.tables.compare import compare, other_recipe
 from paper.tables.figures import ACCURACY, FIGURES, REMAINING
 from paper.tables.printed import Record, dataset, paper_row
 
@@ -32,7 +32,7 @@ def final(summary: Mapping[str, Any], paper_rows: Sequence[Record]) -> Final:
         notes.append("The paper has no row for this configuration.")
     elif row.get("dataset") != dataset(summary):
         notes.append(f"The paper's row is about {row.get('dataset')}: its figures are not comparable to these.")
-    elif other := list(summary.get("changed", ())) or ["epochs"] * (record["epochs"] != record["paper_epochs"]):
+    elif other := other_recipe(summary, record):
         notes.append(f"No p: the run differs from the recipe in {', '.join(other)}.")
     for entry in summary["failed"]:
         reason = entry.get("reason") or "it turned non-finite"
