@@ -2,6 +2,7 @@
 
 - python experiments/literature.py                          FCN on MNIST, three densities, 5 seeds: hours on a CPU
 - python experiments/literature.py --methods=rigl,granet    some of the methods
+- python experiments/literature.py --block=ways             ways of the signed Supermask to a density
 - python experiments/literature.py --report                 the table and figures of what is finished
 
 The learning rate of each method is the best of three for one seed on 5,000 held-out training images.  What is finished
@@ -15,7 +16,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from comparison.entries import BLOCKS, Entry
+from comparison.entries import BLOCKS, DENSITIES, Entry
 from options import Options as RunOptions
 from options import configured, job_of, prepare, run_options
 from ssm.errors import UserError
@@ -38,12 +39,13 @@ class Options:
     """mnist or cifar10 as the model has it; mnist5k for a first look."""
     width: float = 1.0
     """Factor on the sizes of all layers but the last."""
-    block: Literal["a", "b"] = "a"
-    """Without batch normalisation, with ELU; or with it after every layer, and ReLU."""
+    block: Literal["a", "b", "ways"] = "a"
+    """Without batch normalisation, with ELU; with it after every layer, and ReLU; or the ways of the signed Supermask to
+    a density, as a."""
     methods: str = "all"
     """Which methods, by the name that --method has, or by number in the table: rigl,granet or 0,3."""
-    densities: str = "0.1,0.036,0.01"
-    """Shares of the weights that are kept, of the methods that have such a dial."""
+    densities: Annotated[str | None, tyro.conf.arg(help_behavior_hint="(default: the block's)")] = None
+    """Shares of the weights that are kept, of the methods that have such a dial: 0.1,0.036,0.01 for blocks a and b."""
     seeds: int = 5
     """Seeds of each row."""
     epochs: int = 100
@@ -76,6 +78,7 @@ class Plan:
             epochs=options.epochs,
             data_dir=options.data_dir,
         )
+        self.dial = [float(text) for text in (options.densities or DENSITIES[options.block]).split(",")]
         self.dataset: Any = None
 
     def config(self, entry: Entry, density: float | None, **more: Any) -> Any:
@@ -137,7 +140,7 @@ class Plan:
 
     def densities(self, entry: Entry) -> list[float | None]:
         """Return the densities at which an entry is run: None is its own."""
-        return [float(text) for text in self.options.densities.split(",")] if entry.dial else [None]
+        return list(self.dial) if entry.dial else [None]
 
 
 def chosen(options: Options) -> list[tuple[int, Entry]]:
@@ -179,7 +182,7 @@ def main(options: Options) -> None:
             print(f"search: {entry.name}", flush=True)
             plan.train(plan.search(entry), [0])
         for seeds in () if options.search_only else sorted({min(2, options.seeds), options.seeds}):
-            for number in range(len(options.densities.split(","))):
+            for number in range(len(plan.dial)):
                 for _, entry in rows:
                     densities = plan.densities(entry)
                     if number < len(densities):
