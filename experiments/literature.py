@@ -40,8 +40,8 @@ class Options:
     width: float = 1.0
     """Factor on the sizes of all layers but the last."""
     block: Literal["a", "b", "ways"] = "a"
-    """Without batch normalisation, with ELU; with it after every layer, and ReLU; or the ways of the signed Supermask to
-    a density, as a."""
+    """Without batch normalisation, with ELU; with it after every layer, and ReLU; or, as a, the ways of the signed
+    Supermask to a density."""
     methods: str = "all"
     """Which methods, by the name that --method has, or by number in the table: rigl,granet or 0,3."""
     densities: Annotated[str | None, tyro.conf.arg(help_behavior_hint="(default: the block's)")] = None
