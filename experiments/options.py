@@ -81,10 +81,11 @@ class Options:
     validation: Whole = None
     """Hold out so many training images, the last, and test on these instead of the test set."""
     augment: Annotated[
-        Literal["none", "crop_flip", "crop_flip_standardize"] | None,
-        _choice("none", "crop_flip", "crop_flip_standardize"),
+        Literal["none", "shift", "crop_flip", "crop_flip_standardize"] | None,
+        _choice("none", "shift", "crop_flip", "crop_flip_standardize"),
     ] = None
-    """Training images as they are, padded by 4, cropped and flipped at random, or standardised once more after that."""
+    """Training images as they are, moved by up to one pixel at random, padded by 4, cropped and flipped at random, or
+    standardised once more after that."""
     learning_rate: Number = None
     """Learning rate at the start."""
     weight_decay: Number = None

@@ -15,7 +15,7 @@ from jax import Array
 
 from ssm import initializers, learners, losses, optim, thresholds
 from ssm.data import Dataset
-from ssm.data.augment import crop_and_flip
+from ssm.data.augment import crop_and_flip, shift
 from ssm.data.dataset import ArrayDataset
 from ssm.data.standardize import standardized
 from ssm.errors import UserError
@@ -327,7 +327,7 @@ def image_batch(data: Images, index: Array, key: Array | None, *, augment: str) 
     images, labels = standardized_batch(data, index, key)
     if key is None or augment == "none":
         return images, labels
-    images = crop_and_flip(key, images)
+    images = (shift if augment == "shift" else crop_and_flip)(key, images)
     return (standardized(images) if augment == "crop_flip_standardize" else images), labels
 
 

@@ -70,7 +70,7 @@ class Config:
     loss: Literal["log_softmax", "clipped", "squared_hinge"]
     order: Literal["reshuffle", "fixed"]
     passes: int
-    augment: Literal["none", "crop_flip", "crop_flip_standardize"]
+    augment: Literal["none", "shift", "crop_flip", "crop_flip_standardize"]
     precision: Literal["float32", "bfloat16", "tf32", "tf32x3"]
     width: float
     projections: int

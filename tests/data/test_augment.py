@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ssm.data.augment import crop_and_flip
+from ssm.data.augment import crop_and_flip, shift
 from ssm.data.standardize import standardize, standardized, statistics
 
 
@@ -94,6 +94,25 @@ def test_jit_vmap_and_scan_equal_the_loop():
     np.testing.assert_array_equal(jax.vmap(crop_and_flip)(keys, stacked), each)
     scanned = jax.lax.scan(lambda _, key: (None, crop_and_flip(key, images)), None, keys)[1]
     np.testing.assert_array_equal(scanned, loop)
+
+
+def test_a_shift_moves_by_a_pixel_at_most_and_repeats_the_border():
+    image = numbered(1, 5, 6, 2)[0]
+    padded = np.pad(image, ((1, 1), (1, 1), (0, 0)), "edge")
+    expected = {padded[y : y + 5, x : x + 6].tobytes(): (y, x) for y in range(3) for x in range(3)}
+    count = 9 * 400
+    result = np.asarray(jax.jit(shift)(jax.random.key(0), np.broadcast_to(image, (count, *image.shape))))
+    seen = np.zeros((3, 3))
+    for one in result:
+        seen[expected[one.tobytes()]] += 1
+    assert abs(seen - 400).max() < 5 * (count * 8 / 81) ** 0.5
+
+
+def test_a_shift_depends_on_key_and_position_alone():
+    images = numbered(7)
+    whole = np.asarray(shift(jax.random.key(5), images))
+    np.testing.assert_array_equal(shift(jax.random.key(5), images[:3]), whole[:3])
+    assert (np.asarray(shift(jax.random.key(6), images)) != whole).any()
 
 
 # The authors' second standardisation, after the augmentation

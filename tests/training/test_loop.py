@@ -435,7 +435,7 @@ TINY = {"width": 0.1, "batch_size": 8, "epochs": 2}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("augment", ["crop_flip", "crop_flip_standardize"])
+@pytest.mark.parametrize("augment", ["shift", "crop_flip", "crop_flip_standardize"])
 def test_an_augmented_seed_alone_is_the_seed_in_a_group(pictures, augment):
     group = run(pictures, [0, 3], augment=augment, **TINY)
     same(group, run(pictures, [3], augment=augment, **TINY), 3)
@@ -444,12 +444,13 @@ def test_an_augmented_seed_alone_is_the_seed_in_a_group(pictures, augment):
 def test_every_epoch_and_seed_is_augmented_anew(pictures):
     """With rates of 0 and one order of the data nothing else differs between epochs, nor between two equal nets."""
     losses = {}
-    for augment in ("none", "crop_flip"):
+    for augment in ("none", "shift", "crop_flip"):
         own = made(pictures, augment=augment, order="fixed", **TINY)
         losses[augment] = [an_epoch(own, [3], epoch=epoch)[1].train["loss"][0] for epoch in (0, 1, 1)]
     assert len(set(losses["none"])) == 1
-    assert losses["crop_flip"][0] != losses["crop_flip"][1] == losses["crop_flip"][2]
-    assert losses["crop_flip"][0] != losses["none"][0]
+    for augment in ("shift", "crop_flip"):
+        assert losses[augment][0] != losses[augment][1] == losses[augment][2]
+        assert losses[augment][0] != losses["none"][0]
 
 
 @pytest.mark.slow
