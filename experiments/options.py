@@ -144,8 +144,10 @@ class Options:
         Literal["log_softmax", "clipped", "squared_hinge"] | None, _choice("log_softmax", "clipped", "squared_hinge")
     ] = None
     """Plain cross-entropy, the authors' form clipped at 1e-7, or BinaryConnect's squared hinge loss."""
-    order: Annotated[Literal["reshuffle", "fixed"] | None, _choice("reshuffle", "fixed")] = None
-    """A new order of the data for each seed and epoch, or one fixed order for all."""
+    order: Annotated[
+        Literal["reshuffle", "fixed", "fixed_by_seed"] | None, _choice("reshuffle", "fixed", "fixed_by_seed")
+    ] = None
+    """A new order of the data for each seed and epoch, one fixed order for all, or one for all epochs of a seed."""
     precision: Annotated[
         Literal["float32", "bfloat16", "tf32", "tf32x3"] | None, _choice("float32", "bfloat16", "tf32", "tf32x3")
     ] = None

@@ -235,6 +235,7 @@ def make_task(
         epochs=config.epochs,
         batch_size=config.batch_size,
         passes=config.passes,
+        reshuffles=config.order != "fixed_by_seed",
         stops=bool(config.reductions),
         transposed=may_be_transposed(net.learner),
         halves=can_be_halved(config, net.learner),

@@ -68,7 +68,7 @@ class Config:
     score_scale: Literal["elus", "he", "xavier", "elu"]
     score_distribution: Literal["signed_constant", "uniform", "normal"]
     loss: Literal["log_softmax", "clipped", "squared_hinge"]
-    order: Literal["reshuffle", "fixed"]
+    order: Literal["reshuffle", "fixed", "fixed_by_seed"]
     passes: int
     augment: Literal["none", "shift", "crop_flip", "crop_flip_standardize"]
     precision: Literal["float32", "bfloat16", "tf32", "tf32x3"]

@@ -87,11 +87,22 @@ def steps_per_epoch(samples: int, batch_size: int) -> int:
 
 
 def epoch_batches(
-    key: Array, epoch: Array, order: Array | None, *, samples: int, batch_size: int, passes: int
+    key: Array,
+    epoch: Array,
+    order: Array | None,
+    *,
+    samples: int,
+    batch_size: int,
+    passes: int,
+    reshuffles: bool = True,
 ) -> tuple[Int[Array, "steps batch"], Float[Array, "steps batch"]]:
-    """Return the indices of an epoch's batches, and 1 for each sample, 0 for the padding of a short last batch."""
+    """Return the indices of an epoch's batches, and 1 for each sample, 0 for the padding of a short last batch.
+
+    order: that of all passes; None: one of the key's, in each pass a new one, or unless it `reshuffles` its first.
+    """
     steps = steps_per_epoch(samples, batch_size)
-    orders = [pass_order(key, epoch * passes + number, order, samples) for number in range(passes)]
+    numbers = [epoch * passes + number if reshuffles else 0 for number in range(passes)]
+    orders = [pass_order(key, number, order, samples) for number in numbers]
     indices = [jnp.pad(one, (0, steps * batch_size - samples)).reshape(steps, batch_size) for one in orders]
     valid = (jnp.arange(steps * batch_size, dtype=jnp.int32) < samples).astype(jnp.float32).reshape(steps, batch_size)
     return jnp.concatenate(indices), jnp.tile(valid, (passes, 1))

@@ -226,7 +226,8 @@ def _epoch(
     net = task.net(task.numbers)  # what depends on a seed's own numbers is in the state
     samples = count_samples(train)
     key = seed_key(given.seed)
-    indices, valids = epoch_batches(key, epoch, order, samples=samples, batch_size=task.batch_size, passes=task.passes)
+    sizes = {"samples": samples, "batch_size": task.batch_size, "passes": task.passes}
+    indices, valids = epoch_batches(key, epoch, order, **sizes, reshuffles=task.reshuffles)
     augmentation = augmentation_key(key, epoch)
     fixed = {"fixed": state.fixed} if changes_state(net.learner) else {"fixed": state.fixed, "learner": state.learner}
 

@@ -59,6 +59,7 @@ class Task:
     apply: (module, variables, inputs, train, valid [batch] or None, key or None) -> (outputs, other collections).
     loss, metrics: (outputs, targets) -> one value for each sample; the trainer leaves out padding.
     optimizer: (learning_rate, weight_decay) -> transformation, whose state depends on neither.
+    reshuffles: whether a seed has a new order of the data in each pass; False: its first in all.
     stops: whether a seed may end before the others (a plateau schedule's last reduction).
     transposed: whether the learner's matrices are held as [out, in], which a CPU multiplies some 8 % faster.
     halves: whether a CPU computes a batch as two halves, which a seed alone has on two devices: of a net whose outputs
@@ -79,6 +80,7 @@ class Task:
     epochs: int
     batch_size: int
     passes: int = 1
+    reshuffles: bool = True
     stops: bool = False
     transposed: bool = False
     halves: bool = False

@@ -95,7 +95,10 @@ def test_what_the_user_says_wins():
         ({"model": "conv2", "width": -1.0}, "--width must be a number above 0"),
         ({"width": math.inf}, "--width"),
         ({"passes": 0}, "--passes must be a whole number above 0"),
-        ({"augment": "mixup"}, "--augment=mixup is not known; choose one of: none, shift, crop_flip, crop_flip_standardize"),
+        (
+            {"augment": "mixup"},
+            "--augment=mixup is not known; choose one of: none, shift, crop_flip, crop_flip_standardize",
+        ),
         ({"schedule": "linear"}, "--schedule=linear is not known; choose one of: exponential, plateau"),
         ({"patience": 15}, "--patience has no effect on --schedule=exponential"),
         ({"plateau_factor": 0.2}, "--plateau-factor has no effect on --schedule=exponential"),

@@ -54,6 +54,13 @@ def test_an_epochs_batches_hold_every_sample_once_a_pass_and_padding_is_marked(o
         np.testing.assert_array_equal(indices[3 * (number - 2) : 3 * (number - 1)].ravel()[:20], expected)
 
 
+def test_a_seed_that_does_not_reshuffle_keeps_its_first_order():
+    sizes = {"samples": 20, "batch_size": 8, "passes": 2, "reshuffles": False}
+    for epoch in (0, 3):
+        indices, valid = epoch_batches(seed_key(3), jnp.asarray(epoch), None, **sizes)
+        np.testing.assert_array_equal(indices[valid == 1].reshape(2, 20), [reshuffled(seed_key(3), 0, 20)] * 2)
+
+
 def test_keys_differ_by_purpose_step_and_seed():
     key, other = seed_key(3), seed_key(np.uint32(4))
     keys = [
