@@ -1,17 +1,21 @@
 """What the methods that choose weights by scores have in common: frozen kernels, and scores that choose."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import jax.numpy as jnp
 from jax import Array
 
 from ssm.initializers import Initializer
 from ssm.learners.base import Layers, Learner, each
-from ssm.learners.selection import kept_of, largest_of_each
-from ssm.learners.sparsity import Distribution, layer_densities
+from ssm.learners.selection import kept_of, largest_of_all, largest_of_each
+from ssm.learners.sparsity import layer_densities
 
 Scores = Mapping[str, Array]
+Shares = Annotated[
+    Literal["uniform", "erk", "global"],
+    "Whether each layer keeps the same share, more the smaller it is (ERK), or what is largest in all layers together.",
+]
 
 
 def chosen(
@@ -41,8 +45,16 @@ def drawn(scores: Initializer, key: Array, kernels: Layers) -> dict[str, Array]:
     return each(kernels, key, lambda path, own: scores(own, kernels[path].shape, kernels[path].dtype))
 
 
-def largest_magnitudes(scores: Scores, density: Any, shares: Distribution = "uniform") -> dict[str, Array]:
-    """Return masks of each layer's largest |score|, of their shapes and dtype; `shares` as in `layer_densities`."""
+def largest_magnitudes(scores: Scores, density: Any, shares: Shares = "uniform") -> dict[str, Array]:
+    """Return masks of the largest |score| of each layer, or of all, of their shapes and dtype.
+
+    `shares` as in `layer_densities`, or `global`.
+    """
+    sizes, magnitudes = (
+        {path: one.size for path, one in scores.items()},
+        {path: jnp.abs(one) for path, one in scores.items()},
+    )
+    if shares == "global":
+        return largest_of_all(magnitudes, kept_of(sum(sizes.values()), density), ties="last")
     own = layer_densities(scores, density, shares)
-    kept = {path: kept_of(score.size, own[path]) for path, score in scores.items()}
-    return largest_of_each({path: jnp.abs(score) for path, score in scores.items()}, kept)
+    return largest_of_each(magnitudes, {path: kept_of(size, own[path]) for path, size in sizes.items()})

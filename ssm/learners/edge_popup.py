@@ -1,12 +1,12 @@
 """Edge-popup: keep the weights whose scores are the largest."""
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated
 
 from ssm.errors import require
 from ssm.initializers import he, uniform
 from ssm.learners.base import Learner
-from ssm.learners.chosen import chosen, largest_magnitudes
+from ssm.learners.chosen import Shares, chosen, largest_magnitudes
 from ssm.learners.straight_through import magnitude, straight_through
 
 SCORES = uniform(he(1 / math.sqrt(6)))  # U(-b, b), b = 1 / sqrt(fan_in)
@@ -15,15 +15,13 @@ SCORES = uniform(he(1 / math.sqrt(6)))  # U(-b, b), b = 1 / sqrt(fan_in)
 def edge_popup(
     *,
     density: Annotated[float, "Share of the weights that is kept."] = 0.5,
-    shares: Annotated[
-        Literal["uniform", "erk"], "Whether each layer keeps the same share, or more the smaller it is (ERK)."
-    ] = "uniform",
+    shares: Shares = "uniform",
 ) -> Learner:
     """Return the learner of weight = kernel * m, m = 1 for the largest |score| of each layer.
 
     Gradients go to |score| as if it were the mask, so that a score of 0 gets none.  All but int((1 - density) n) of n
-    weights are kept; of equal scores at the border, the last in order.  Source: Ramanujan et al. 2020 and its program
-    (allenai/hidden-networks), whose `prune_rate` is the share kept.
+    weights are kept, of each layer or as `shares` says; of equal scores at the border, the last in order.  Source:
+    Ramanujan et al. 2020 and its program (allenai/hidden-networks), whose `prune_rate` is the share kept.
 
     Raises UserError for a density outside (0, 1].
     """

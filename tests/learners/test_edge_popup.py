@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ssm.errors import UserError
-from ssm.learners import edge_popup
+from ssm.learners import edge_popup, signed_top_k
 from ssm.learners.edge_popup import SCORES
 from ssm.learners.selection import kept_of
 from tests.support.literature import check_scores, golden, inputs, scores, signed_constants
@@ -61,6 +61,14 @@ def test_erk_keeps_small_layers_denser():
     assert shares[0] < 0.2 < shares[1] < shares[2]
     total = sum(float(mask.sum()) for mask in masks.values()) / 6200
     assert total == pytest.approx(0.2, abs=1e-3)
+
+
+def test_the_largest_of_all_layers_together():
+    layers = {"a": jnp.asarray([[0.1, -0.9], [0.3, 0.8]]), "b": jnp.asarray([[-0.2, 0.05]])}
+    found = edge_popup(density=0.5, shares="global").masks(layers, {})
+    assert {path: mask.tolist() for path, mask in found.items()} == {"a": [[0, 1], [1, 1]], "b": [[0, 0]]}
+    found = signed_top_k(density=0.6, shares="global").masks(layers, {})  # 6 - int(0.4 * 6) = 4
+    assert {path: mask.tolist() for path, mask in found.items()} == {"a": [[0, -1], [1, 1]], "b": [[-1, 0]]}
 
 
 def test_a_traced_density_is_no_constant():
