@@ -1,6 +1,8 @@
 """Output of programs and result files for the documents, between their cog markers (`make results`)."""
 
 import ast
+import csv
+import json
 import re
 import subprocess
 import sys
@@ -76,6 +78,35 @@ def printed() -> None:
 
     head, *lines = rows(ROOT / "experiments" / "results" / "literature")
     _print(head, lines)
+
+
+def authors() -> None:
+    """Print the curves of the authors' program beside those of our runs with its settings: accuracy / remaining."""
+    results = ROOT / "experiments" / "results"
+    curves = json.loads((results / "authors-curves.json").read_text(encoding="utf-8"))["runs"]
+    columns: dict[str, dict[int, str]] = {}
+    for net in ("conv2", "conv4"):
+        theirs = next(one["epochs"] for one in curves if one["model"] == net and one["k"] == 3)
+        columns[f"{net}, authors"] = {
+            one["epoch"]: f"{100 * one['test_accuracy']:.2f} / {one['remaining_percent']:.2f}" for one in theirs
+        }
+        (run,) = (
+            path.parent
+            for path in results.glob(f"{net}-signed-*/config.json")
+            if {"loss": "clipped", "staircase": False, "epochs": len(theirs)}.items()
+            <= json.loads(path.read_text(encoding="utf-8")).items()
+        )
+        with (run / "curve.csv").open(newline="", encoding="utf-8") as file:
+            columns[f"{net}, `{run.name}`"] = {
+                int(row["epoch"]): " / ".join(
+                    f"{100 * float(row[name]):.2f}" for name in ("test_accuracy:mean", "remaining_weights:mean")
+                )
+                for row in csv.DictReader(file)
+            }
+    _print(
+        ["epoch", *columns],
+        [[str(n), *(own[n] for own in columns.values())] for n in sorted(columns[f"{net}, authors"])],
+    )
 
 
 def learner_lines() -> None:
