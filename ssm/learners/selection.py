@@ -6,7 +6,7 @@ so that it is vectorised over values and, under `vmap`, over seeds.
 """
 
 from collections.abc import Sequence
-from functools import partial, reduce
+from functools import reduce
 from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
@@ -19,8 +19,8 @@ from ssm.learners.base import Layers, in_order
 Ties = Literal["all", "none", "last"]
 """What is done with values equal to the k-th where there is no room for all: keep all, none, or the last in order."""
 
-PARTS = 16
-"""Parts that are counted side by side: XLA makes plain vector code of the sum of so many comparisons."""
+PARTS, LANES = 16, 32
+"""Parts that are counted side by side, and values in a row of one: of such sums XLA makes plain vector code."""
 GUESSES = 24
 """Passes by interpolation before those by bisection, of which 32 always end."""
 
@@ -44,7 +44,16 @@ def largest_of_each(values: Layers, kept: Layers, *, ties: Ties = "last") -> dic
     paths = in_order(values)
     own = [values[path].astype(jnp.float32) for path in paths]
     wanted = jnp.stack([jnp.asarray(kept[path], jnp.int32) for path in paths])
-    masks = map(partial(_mask, ties=ties), own, wanted, *_cut(own, wanted))
+    together = _together(own)
+    threshold, number = _cut(together, wanted)
+    if ties == "last":
+        masks = map(_from_place, own, threshold, _first_places(together, wanted, threshold, number))
+    else:
+        exact = (number == wanted) | (ties == "all")
+        masks = (
+            jnp.where(one, layer >= least, layer > least)
+            for layer, least, one in zip(own, threshold, exact, strict=True)
+        )
     return {path: mask.astype(values[path].dtype) for path, mask in zip(paths, masks, strict=True)}
 
 
@@ -67,71 +76,98 @@ def kept_of(size: int, density: Any) -> Any:
     return size - (int(hidden) if isinstance(hidden, int | float) else jnp.floor(hidden).astype(jnp.int32))
 
 
-def _mask(
-    values: Float[Array, "..."],
-    kept: Int[Array, ""],
-    threshold: Float[Array, ""],
-    number: Int[Array, ""],
-    *,
-    ties: Ties,
-) -> Bool[Array, "..."]:
-    flat = values.ravel()
-    at_or_above = flat >= threshold
-    if ties == "all":
-        return at_or_above.reshape(values.shape)
-    if ties == "none":
-        return jnp.where(number == kept, at_or_above, flat > threshold).reshape(values.shape)
+class _Together(NamedTuple):
+    """The values of all layers in rows: [PARTS, rows, LANES], each layer's rows one after another, padded with NaN.
 
-    def first_of_the_last() -> Array:
-        after = jnp.cumsum((flat == threshold)[::-1], dtype=jnp.int32)[::-1]
-        return jnp.sum(after > kept - jnp.sum(flat > threshold, dtype=jnp.int32), dtype=jnp.int32)
+    Row by row of a part, and part by part, a layer's values are in order.  owner: the layer of each row.  sizes: how
+    many values each layer has.
+    """
 
-    # A place, not a mask: what the mask is used for is then computed in the same loop as the mask.
-    first = lax.cond(number == kept, lambda: jnp.zeros((), jnp.int32), first_of_the_last)
-    return (at_or_above & ((flat > threshold) | (lax.iota(jnp.int32, flat.size) >= first))).reshape(values.shape)
+    parts: Float[Array, "parts rows lanes"]
+    owner: np.ndarray
+    sizes: tuple[int, ...]
+
+    def of(self, layer: int) -> Float[Array, " values"]:
+        """Return a layer's values, in order, and the NaN after them."""
+        return self.parts[:, self.rows(layer)].ravel()
+
+    def rows(self, layer: int) -> slice:
+        """Return which rows of each part are a layer's."""
+        first, last = np.flatnonzero(self.owner == layer)[[0, -1]]
+        return slice(int(first), int(last) + 1)
 
 
-def _cut(
-    values: Sequence[Float[Array, "..."]], kept: Int[Array, " layers"]
-) -> tuple[Float[Array, " layers"], Int[Array, " layers"]]:
+def _together(values: Sequence[Float[Array, "..."]]) -> _Together:
+    def rows(layer: Array) -> Array:
+        flat = layer.ravel()
+        if padding := -flat.size % (PARTS * LANES):
+            flat = jnp.concatenate([flat, jnp.full(padding, jnp.nan, flat.dtype)])
+        return flat.reshape(PARTS, -1, LANES)
+
+    every = [rows(layer) for layer in values]
+    owner = np.repeat(np.arange(len(every)), [one.shape[1] for one in every])
+    # Computed once: XLA would make them anew, in branchy code, for the branch that deals with ties.
+    parts = lax.optimization_barrier(jnp.concatenate(every, axis=1))
+    return _Together(parts, owner, tuple(layer.size for layer in values))
+
+
+def _first_places(
+    together: _Together, kept: Int[Array, " layers"], threshold: Float[Array, " layers"], number: Int[Array, " layers"]
+) -> Int[Array, " layers"]:
+    """Return from what place on values equal to a layer's threshold are kept: 0 where all are.
+
+    A place, not a mask: what the mask is used for is then computed in the same loop as the mask.
+    """
+
+    def first_of_the_last(layer: int) -> Array:
+        flat = together.of(layer)
+        after = jnp.cumsum((flat == threshold[layer])[::-1], dtype=jnp.int32)[::-1]
+        return jnp.sum(after > kept[layer] - jnp.sum(flat > threshold[layer], dtype=jnp.int32), dtype=jnp.int32)
+
+    def none() -> Array:
+        return jnp.zeros(len(together.sizes), jnp.int32)
+
+    def some() -> Array:
+        return jnp.stack([first_of_the_last(layer) for layer in range(len(together.sizes))])
+
+    return lax.cond((number == kept).all(), none, some)
+
+
+def _from_place(values: Float[Array, "..."], threshold: Float[Array, ""], first: Int[Array, ""]) -> Bool[Array, "..."]:
+    place = lax.iota(jnp.int32, values.size).reshape(values.shape)
+    return (values >= threshold) & ((values > threshold) | (place >= first))
+
+
+def _cut(together: _Together, kept: Int[Array, " layers"]) -> tuple[Float[Array, " layers"], Int[Array, " layers"]]:
     """Return a threshold of each layer, and how many values lie at or above it.
 
     They are `kept`, or more where the last one kept occurs several times; the threshold is then that value.
     """
-    parts = [_parts(own) for own in values]
-    likely = [_range(own) for own in values]
-    least, most = jnp.stack([one[0] for one in likely]), jnp.stack([one[1] for one in likely])
+    likely = _range(together)
 
     def open_(search: _Search) -> Array:
         return (search.above_low != kept) & (search.high > search.low + 1)
 
     def turn(search: _Search) -> _Search:
-        return _turn(search, kept, parts, (least, most), open_(search))
+        return _turn(search, kept, together, likely, open_(search))
 
-    one, zero = jnp.ones(len(values), jnp.float32), jnp.zeros(len(values), jnp.int32)
-    infinite = jnp.full(len(values), INFINITE, jnp.int32)
-    every = jnp.asarray(
-        [own.size for own in values], jnp.int32
-    )  # NaN, too, which only keeps a search from ending early
+    layers = len(together.sizes)
+    one, zero = jnp.ones(layers, jnp.float32), jnp.zeros(layers, jnp.int32)
+    infinite = jnp.full(layers, INFINITE, jnp.int32)
+    every = jnp.asarray(together.sizes, jnp.int32)  # NaN, too, which only keeps a search from ending early
     begin = _Search(~infinite, infinite + 1, every, zero, one, one, zero == 0, jnp.zeros((), jnp.int32))
     found = lax.while_loop(lambda search: open_(search).any(), turn, begin)
     none = kept <= 0
     return jnp.where(none, jnp.inf, _value(found.low)), jnp.where(none, 0, found.above_low)
 
 
-def _parts(values: Float[Array, "..."]) -> Float[Array, "parts values"]:
-    flat = values.ravel()
-    if padding := -values.size % PARTS:
-        flat = jnp.concatenate([flat, jnp.full(padding, jnp.nan)])
-    return flat.reshape(PARTS, -1)
-
-
-def _range(values: Float[Array, "..."]) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Return between what the values lie that are worth a guess, by a sample of them."""
-    sample = values.ravel()[::PARTS]
-    sample = jnp.where(jnp.isfinite(sample), sample, 0)
-    least, most = sample.min(), sample.max()
-    return least - (most - least), most + (most - least)
+def _range(together: _Together) -> tuple[Float[Array, " layers"], Float[Array, " layers"]]:
+    """Return each layer's smallest and largest value that is no NaN; where there is none, infinity and its negative."""
+    # Comparisons leave NaN out by themselves; minimum and maximum would look for it at each value.
+    least = reduce(lambda one, other: jnp.where(other < one, other, one), together.parts, jnp.inf).min(1)
+    most = reduce(lambda one, other: jnp.where(other > one, other, one), together.parts, -jnp.inf).max(1)
+    rows = [together.rows(layer) for layer in range(len(together.sizes))]
+    return jnp.stack([least[own].min() for own in rows]), jnp.stack([most[own].max() for own in rows])
 
 
 class _Search(NamedTuple):
@@ -150,7 +186,7 @@ class _Search(NamedTuple):
     turn: Array
 
 
-def _turn(search: _Search, kept: Array, parts: Sequence[Array], likely: tuple[Array, Array], goes_on: Array) -> _Search:
+def _turn(search: _Search, kept: Array, together: _Together, likely: tuple[Array, Array], goes_on: Array) -> _Search:
     low, high, above_low, above_high, low_weight, high_weight, rose, turn = search
 
     def logarithm(number: Array) -> Array:
@@ -162,7 +198,7 @@ def _turn(search: _Search, kept: Array, parts: Sequence[Array], likely: tuple[Ar
     guess = _ordered(below + (above - below) * (excess / (excess + lack)))
     middle = (low & high) + ((low ^ high) >> 1)  # without overflow
     middle = jnp.where((guess > low) & (guess < high) & (turn < GUESSES), guess, middle)
-    number = jnp.stack([_count(own, _value(middle)[layer]) for layer, own in enumerate(parts)])
+    number = _count(together, _value(middle))
     rises, falls = goes_on & (number >= kept), goes_on & (number < kept)
     # A bound that stays a second time counts half as much, so that both move.
     return _Search(
@@ -177,9 +213,12 @@ def _turn(search: _Search, kept: Array, parts: Sequence[Array], likely: tuple[Ar
     )
 
 
-def _count(parts: Float[Array, "parts values"], threshold: Float[Array, ""]) -> Int[Array, ""]:
+def _count(together: _Together, thresholds: Float[Array, " layers"]) -> Int[Array, " layers"]:
+    """Return how many values of each layer lie at or above its threshold."""
+    own = thresholds[together.owner][:, None]
     # Added part by part, not by a reduction over the axis, which XLA's CPU compiler makes three times slower.
-    return reduce(jnp.add, [jnp.where(part >= threshold, jnp.int32(1), jnp.int32(0)) for part in parts]).sum()
+    counts = reduce(jnp.add, [jnp.where(part >= own, jnp.int32(1), jnp.int32(0)) for part in together.parts])
+    return counts.sum(1) @ (together.owner[:, None] == np.arange(len(together.sizes))).astype(np.int32)
 
 
 def _ordered(values: Float[Array, "..."]) -> Int[Array, "..."]:
