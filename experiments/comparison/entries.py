@@ -72,21 +72,17 @@ BLOCK_B = (
 )
 """Batch normalisation without scale and offset after every layer, ReLU; BNN and BBG have sign activations."""
 
-_PAPER = {"schedule": "exponential", "init": "elus", "decay": "decoupled", "weight_decay": 5e-4, "nesterov": True}
-"""The paper's settings, which the protocol has for fixed and for steered thresholds."""
 _COSINE = {"schedule": "cosine", "factor": 6**0.5}
-"""Rates that end at 0, and frozen weights sqrt(2) times the paper's: sqrt(12 / fan_in)."""
-_COUNTED = {"decay": "coupled", "weight_decay": 1e-4, "nesterov": False}
-"""The rest of the protocol's settings for exact counts."""
+"""Rates that end at 0, as in all other rows, and frozen weights sqrt(2) times the paper's: sqrt(12 / fan_in)."""
 WAYS = (
     _entry("threshold steered", "steered", "frozen", dial=True),
     _entry("threshold steered, cosine", "steered", "frozen", dial=True, **_COSINE),
-    _entry("threshold steered, top-k's settings", "steered", "frozen", dial=True, **_COSINE, **_COUNTED),
-    _entry("top-k", "signed_top_k", "frozen", dial=True),
-    _entry("top-k, the paper's settings", "signed_top_k", "frozen", dial=True, **_PAPER),
-    _entry("quantiles", "variable_threshold", "frozen", dial=True),
+    _entry("top-k of each layer", "signed_top_k", "frozen", dial=True),
+    _entry("top-k of each layer, ERK", "signed_top_k", "frozen", dial=True, method_options="shares=erk"),
+    _entry("top-k of all layers", "signed_top_k", "frozen", dial=True, method_options="shares=global"),
+    _entry("quantiles of each layer", "variable_threshold", "frozen", dial=True),
 )
-"""Ways of the signed Supermask to a density, and the same under the settings of the others."""
+"""Ways of the signed Supermask to a density: the protocol's, and what takes a schedule or the layers' shares apart."""
 
 BLOCKS = {"a": BLOCK_A, "b": BLOCK_B, "ways": WAYS}
 DENSITIES = {"a": "0.1,0.036,0.01", "b": "0.1,0.036,0.01", "ways": "0.1,0.036,0.02,0.01,0.005"}

@@ -58,6 +58,7 @@ def check_outputs(notebook, warning=None):
     return sum("image/png" in one.get("data", {}) for one in found)
 
 
+@pytest.mark.slow
 def test_it_trains_a_run_and_looks_at_it(tmp_path, monkeypatch):
     notebook, where = executed(tmp_path, monkeypatch, EPOCHS=1, SEEDS=2)
     assert check_outputs(notebook) == 11

@@ -30,6 +30,7 @@ def swept(place):
     return done, folder
 
 
+@pytest.mark.slow
 def test_a_sweep_ends_with_a_long_table_its_best_rows_and_a_plot(place, swept):
     done, folder = swept
     assert done.stdout.startswith(f"sweep: 4 points x 2 seeds in 1 programs, {folder.relative_to(place.here)}")
@@ -47,6 +48,7 @@ def test_a_sweep_ends_with_a_long_table_its_best_rows_and_a_plot(place, swept):
     assert (folder / "front.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_what_is_finished_is_skipped(place, swept):
     _, folder = swept
     before = list(read_journal(folder / "program-0"))
@@ -55,6 +57,7 @@ def test_what_is_finished_is_skipped(place, swept):
     assert list(read_journal(folder / "program-0")) == before
 
 
+@pytest.mark.slow
 def test_the_status_of_a_finished_sweep(place, swept):
     done = place.program("status.py")
     assert done.returncode == 0, done.stderr

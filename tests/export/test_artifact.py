@@ -30,7 +30,7 @@ NETS = {
 }
 
 
-SLOW = ("stem",)  # to compile, and `affine` has all that it has
+SLOW = ("stem", "affine", "bfloat16")  # to compile
 
 
 @pytest.fixture(scope="module", params=[pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in NETS])

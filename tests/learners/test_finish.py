@@ -99,6 +99,7 @@ def drawing(test_draws=4):
     )
 
 
+@pytest.mark.slow
 def test_a_test_is_the_mean_over_draws():
     losses = {}
     for draws in (1, 2, 50):

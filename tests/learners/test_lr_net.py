@@ -128,6 +128,7 @@ def test_a_short_run(options):
             assert len(np.unique(np.abs(layer["kernel"]))) <= 2  # 0 and the layer's scale
 
 
+@pytest.mark.slow
 def test_training_is_noisy_and_a_test_averages_draws():
     frozen = {"learning_rate": 0.0, "epochs": 2, "batch_size": 64}
     rows = short_run(lr_net(), **frozen).history

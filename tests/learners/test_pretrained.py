@@ -98,6 +98,7 @@ def test_outputs_are_drawn_only_then():
     assert learner.draws == 7
 
 
+@pytest.mark.slow
 def test_the_first_epoch_is_that_of_a_dense_net():
     begun = short_run(pretrained(lr_net(), STEPS), weight_decay=0.1)
     plain = short_run(dense(), weight_decay=0.1)

@@ -79,7 +79,7 @@ def cases():
         for method in METHODS:
             options = {"form": "im2col" if model in LARGE else "auto"} if method == "signed" else NARROW
             # Conv4, Conv6 and Conv8 are more of Conv2's blocks.
-            slow = model in (*DEEP, "conv4", "conv6", "conv8") or (model in LARGE and method != "signed")
+            slow = model in (*DEEP, *LARGE) or (model != "fcn" and method != "signed")
             yield pytest.param(model, method, options, marks=[pytest.mark.slow] if slow else [])
 
 

@@ -116,7 +116,8 @@ def forms():
             slow = [pytest.mark.slow] if {case["name"], identify(case), name} & set(SLOW) else []
             yield pytest.param(case, "general", convolves, id=name, marks=slow)
         if case["masked"] and case["name"] in ("fcn", "conv2"):
-            yield pytest.param(case, "folded", "auto", id=f"{identify(case)}-folded")
+            slow = [pytest.mark.slow] if case["name"] == "conv2" else []
+            yield pytest.param(case, "folded", "auto", id=f"{identify(case)}-folded", marks=slow)
 
 
 @pytest.mark.parametrize(("case", "form", "convolves"), list(forms()))

@@ -155,7 +155,8 @@ def test_batch_norm_has_the_variables_of_its_kind():
     assert count_weights(affine["params"]) == 248_624 + count_weights(affine["batch_stats"])
 
 
-@pytest.mark.parametrize("kind", [pytest.param("statistics", marks=pytest.mark.slow), "affine"])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["statistics", "affine"])
 def test_batch_statistics_leave_padding_out(kind):
     net = ResNet(blocks=1, batch_norm=kind)
     variables = jax.jit(net.init)(jax.random.key(0), IMAGES)
@@ -170,6 +171,7 @@ def test_batch_statistics_leave_padding_out(kind):
     assert not np.allclose(wrong[:6], expected, atol=1e-2)
 
 
+@pytest.mark.slow
 def test_running_averages_are_used_outside_training():
     net = ResNet(blocks=1, batch_norm="statistics")
     variables = net.init(jax.random.key(0), IMAGES)
