@@ -31,10 +31,9 @@ INFINITE = 0x7F800000
 def largest(values: Float[Array, "..."], kept: Any, *, ties: Ties = "last") -> Bool[Array, "..."]:
     """Return which of the values are the `kept` largest, as a mask of their shape.
 
-    values: of any shape and float dtype; NaN is never kept, and denormal numbers count as 0 where XLA
-    flushes them, as on a CPU.  kept: an int from 0 to
-    their number, traced or not.  `ties` says which of several values equal to the last one are kept; with `last` the
-    mask has exactly `kept` ones.
+    values: of any shape and float dtype; NaN is never kept, and denormal numbers count as 0 where XLA flushes them, as
+    on a CPU.  kept: an int from 0 to their number, traced or not.  `ties` says which of several values equal to the
+    last one are kept; with `last` the mask has exactly `kept` ones.
     """
     return largest_of_each({"": values}, {"": kept}, ties=ties)[""] > 0
 
