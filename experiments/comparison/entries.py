@@ -72,11 +72,11 @@ BLOCK_B = (
 )
 """Batch normalisation without scale and offset after every layer, ReLU; BNN and BBG have sign activations."""
 
-_COSINE = {"schedule": "cosine", "factor": 6**0.5}
-"""Rates that end at 0, as in all other rows, and frozen weights sqrt(2) times the paper's: sqrt(12 / fan_in)."""
+_PAPER = {"schedule": "exponential", "factor": 3**0.5, "learning_rate": 0.05}
+"""The paper's rates, which hardly fall, and its frozen weights: sqrt(6 / fan_in)."""
 WAYS = (
     _entry("threshold steered", "steered", "frozen", dial=True),
-    _entry("threshold steered, cosine", "steered", "frozen", dial=True, **_COSINE),
+    _entry("threshold steered, the paper's schedule", "steered", "frozen", dial=True, **_PAPER),
     _entry("top-k of each layer", "signed_top_k", "frozen", dial=True),
     _entry("top-k of each layer, ERK", "signed_top_k", "frozen", dial=True, method_options="shares=erk"),
     _entry("top-k of all layers", "signed_top_k", "frozen", dial=True, method_options="shares=global"),

@@ -66,6 +66,12 @@ def largest_of_all(values: Layers, kept: Any, *, ties: Ties) -> dict[str, Array]
     }
 
 
+def least_of_all(values: Layers, kept: Any) -> Float[Array, ""]:
+    """Return a number that `kept` of all layers' values together reach, or more where the last one is repeated."""
+    flat = jnp.concatenate([values[path].ravel() for path in in_order(values)]).astype(jnp.float32)
+    return _cut(_together([flat]), jnp.asarray(kept, jnp.int32)[None])[0][0]
+
+
 def kept_of(size: int, density: Any) -> Any:
     """Return how many of `size` weights edge-popup's program keeps: all but int((1 - density) * size).
 

@@ -32,7 +32,7 @@ LITERATURE: Mapping[str, Method] = {
     "gem_miner": Method("gem_miner", timed=lambda steps, epoch: {"every": 5 * epoch, "steps": steps}),
     "signed_top_k": Method("signed_top_k"),
     "variable_threshold": Method("variable_threshold"),
-    "steered": Method("steered", timed=lambda steps, epoch: {"steps": steps // 2}),
+    "steered": Method("steered", timed=lambda steps, epoch: {"steps": steps // 2, "counted": steps - steps // 100}),
     # Weights are trained, connections chosen.
     "force": Method("force"),
     "set": Method("sparse_evolutionary", timed=lambda steps, epoch: {"every": epoch}),
@@ -74,8 +74,9 @@ PROTOCOL: tuple[Change, ...] = (
     change(FEEDFORWARD, "gem_miner", weight_decay=0.0, p0=0.5),
     change(FEEDFORWARD, "zhou", density=0.0, learning_rate=100.0, weight_decay=0.0, init="elu", p0=0.5),
     change(FEEDFORWARD, "zhou", schedule="exponential", decay_rate=1.0),
-    change(FEEDFORWARD, "steered", decay="decoupled", schedule="exponential", nesterov=True, init="elus"),
+    change(FEEDFORWARD, "steered", decay="decoupled", nesterov=True, init="elus"),
     change(FEEDFORWARD, "steered", learning_rate=0.05, weight_decay=5e-4, weight_distribution="signed_constant"),
+    change("fcn", "steered", learning_rate=0.15, elus_factor=6**0.5),  # c = sqrt(12 / fan_in)
     change(FEEDFORWARD, (*_TRAINED, "force"), nesterov=True, learning_rate=0.05, weight_decay=5e-4),
     change(FEEDFORWARD, ("force", "twn"), init="he", weight_distribution="normal"),
     change(FEEDFORWARD, "twn", learning_rate=0.05),

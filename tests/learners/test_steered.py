@@ -25,3 +25,14 @@ def test_the_threshold_moves_until_the_share_is_left(density, scores):
     thresholds = {float(one.upper) for one in after.state.values()}
     assert len(thresholds) == 1  # one for the whole net
     assert all(float(one.lower) == -float(one.upper) for one in after.state.values())
+
+
+def test_from_a_step_on_the_share_is_exact():
+    kernels = {"a": jax.random.normal(jax.random.key(1), (80, 50)), "b": jax.random.normal(jax.random.key(2), (50, 10))}
+    learner = steered(density=0.03, steps=10, counted=20, scores=gathered)
+    params, state = learner.init(jax.random.key(0), kernels)
+    left = {}
+    for steps in (20, 21):
+        after = train(learner, lambda weights: 0 * weights["a"].sum(), params, state, sgd(0.0), steps)
+        left[steps] = sum(int(jnp.abs(mask).sum()) for mask in learner.masks(after.params, after.state).values())
+    assert left[20] != left[21] == 135
