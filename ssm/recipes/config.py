@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from ssm import thresholds
 from ssm.errors import UserError
-from ssm.recipes.literature import LITERATURE, learned_by
+from ssm.recipes.literature import LITERATURE, learned_by, meant
 from ssm.recipes.method_options import parsed_options, timed_options, written_options
 from ssm.recipes.presets import (
     BLOCKS,
@@ -196,6 +196,7 @@ def resolve(
     _known_model(model)
     _known("method", method, (*METHODS, OWN, *LITERATURE))
     _known("preset", preset, (*PRESETS, *COMPARED))
+    method = meant(kind(model), method, preset, overrides.get("density"))
     if kind(model) != OWN and not dataset.startswith(("tfds:", "npz:", "idx:")) and dataset not in NET_DATA[model]:
         fitting = [name for name, sets in NET_DATA.items() if dataset in sets]
         raise UserError(

@@ -50,11 +50,21 @@ LITERATURE: Mapping[str, Method] = {
 """The methods by name."""
 
 STEERED = "steered"
-"""The method that a density makes of the signed Supermask, for now: its ways to a density are yet to be compared."""
+"""The method that a density makes of the signed Supermask: the most accurate way to one (docs/literature.md)."""
+
+
+def meant(model: str, method: str, preset: str, density: float | None) -> str:
+    """Return the method whose recipe is meant: `STEERED` where the signed Supermask is given a density.
+
+    model: as the recipes know it.  ResNets, and all under the presets that are the paper's, keep the signed recipe, and
+    `learned_by` steers the threshold.
+    """
+    found = model in FEEDFORWARD and preset in ("default", "protocol")
+    return STEERED if method == "signed" and density and found else method
 
 
 def learned_by(method: str, density: float) -> str:
-    """Return the name in `LITERATURE` of the method that is meant; empty for the paper's own."""
+    """Return the name in `LITERATURE` of the method that learns; empty for the paper's own."""
     return STEERED if method == "signed" and density else method if method in LITERATURE else ""
 
 

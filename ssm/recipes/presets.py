@@ -152,6 +152,7 @@ _CHANGES: Mapping[str, tuple[Change, ...]] = {
 _MNIST5K = (
     change("fcn", _EVERY, batch_size=64, decay_steps=2000),
     change("fcn", _MASKED, epochs=200, weight_decay=1e-3, decay_rate=0.5),
+    change("fcn", "steered", batch_size=64, epochs=200, weight_decay=1e-3),
 )
 
 

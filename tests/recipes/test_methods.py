@@ -35,6 +35,16 @@ def test_the_protocol_is_the_default_of_every_method(model, method):
     assert (config.batch_norm == "statistics") == normalised
 
 
+def test_a_density_of_the_signed_supermask_is_a_steered_threshold():
+    assert make("fcn", "signed", density=0.02) == make("fcn", "steered", density=0.02)
+    assert make("fcn", "signed", "default", density=0.02).method == "steered"
+    kept = [make("fcn", "signed", "paper", density=0.02), make("resnet20", "signed", "default", density=0.2)]
+    for config in kept:
+        plain = make(config.model, "signed", config.preset)
+        named = {"density": config.density, "method_options": config.method_options}
+        assert config == dataclasses.replace(plain, **named) and "counted=" in config.method_options
+
+
 @pytest.mark.parametrize("method", LITERATURE)
 def test_every_learner_is_built_and_starts(method):
     config = make("fcn", method, width=0.02)
@@ -55,7 +65,8 @@ def test_the_rates_are_those_of_the_protocol():
         "baseline": make("fcn", "baseline").learning_rate,
         "signed": make("fcn", "signed").learning_rate,
     }
-    slow = ("baseline", "signed", "steered", "force", "set", "rigl", "granet", "twn", "sca")
+    assert (rates["steered"], make("conv4", "steered").learning_rate) == (0.15, 0.05)
+    slow = ("baseline", "signed", "force", "set", "rigl", "granet", "twn", "sca")
     assert {rates[name] for name in slow} == {0.05}
     assert {rates[name] for name in ("edge_popup", "iterand", "signed_top_k", "mpt", "mpt_global", "gem_miner")} == {
         0.1
