@@ -1,6 +1,6 @@
 import pytest
 
-from comparison.entries import BLOCK_A, BLOCK_B
+from comparison.entries import BLOCK_A, BLOCK_B, BLOCKS, DENSITIES, WAYS
 from comparison.records import holm, known_bytes, record, with_differences
 from comparison.report import comma_separated, table
 from ssm.recipes.literature import LITERATURE
@@ -86,5 +86,16 @@ def trained(root, shares):
 def test_every_method_is_compared():
     assert {entry.method for entry in BLOCK_A} >= set(LITERATURE) - {"bnn", "bbg"}
     assert {entry.method for entry in BLOCK_B} >= set(LITERATURE)
-    names = [entry.name for entry in BLOCK_A]
-    assert len(set(names)) == len(names)
+    for entries in BLOCKS.values():
+        names = [entry.name for entry in entries]
+        assert len(set(names)) == len(names)
+
+
+def test_ways_to_a_density_share_their_runs_with_the_comparison():
+    assert DENSITIES.keys() == BLOCKS.keys()
+    common = [
+        one
+        for one in WAYS
+        if any(one.overrides(0.1) == other.overrides(0.1) and one.method == other.method for other in BLOCK_A)
+    ]
+    assert {one.method for one in common} == {one.method for one in WAYS} and all(one.dial for one in WAYS)
