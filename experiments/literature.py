@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from comparison.entries import BLOCKS, DENSITIES, Entry
+from comparison.entries import BLOCKS, DENSITIES, REFERENCES, Entry
 from options import Options as RunOptions
 from options import configured, job_of, prepare, run_options
 from ssm.errors import UserError
@@ -45,7 +45,8 @@ class Options:
     methods: str = "all"
     """Which methods, by the name that --method has, or by number in the table: rigl,granet or 0,3."""
     densities: Annotated[str | None, tyro.conf.arg(help_behavior_hint="(default: the block's)")] = None
-    """Shares of the weights that are kept, of the methods that have such a dial: 0.1,0.036,0.01 for blocks a and b."""
+    """Shares of the weights that are kept, of the methods that have such a dial: 0.1,0.036,0.01 in blocks a and b,
+    0.1,0.036,0.02,0.01,0.005 in ways."""
     seeds: int = 5
     """Seeds of each row."""
     epochs: int = 100
@@ -155,6 +156,12 @@ def chosen(options: Options) -> list[tuple[int, Entry]]:
     return [(number, entry) for number, entry in every if entry.method in wanted or str(number) in wanted]
 
 
+def check(options: Options) -> None:
+    """Raise UserError where a block is not for a model."""
+    if options.block == "ways" and options.model != "fcn":
+        raise UserError(f"--block=ways has the settings of the FCN; leave out --model={options.model}.")
+
+
 def report(plan: Plan) -> None:
     """Write and print the table of all rows, whether they are finished or not."""
     from comparison.records import known_bytes, record, with_differences
@@ -168,12 +175,13 @@ def report(plan: Plan) -> None:
         for density in plan.densities(entry):
             run = None if rate is None else plan.finished(plan.config(entry, density, learning_rate=rate))
             records.append(record(number, entry, density, run, known))
-    records = with_differences(records)
+    records = with_differences(records, REFERENCES[options.block])
     write(records, options.tables, name)
     print(f"results: {options.tables / name}.md\n\n{table(records)}")
 
 
 def main(options: Options) -> None:
+    check(options)
     plan = Plan(options)
     prepare(plan.base)
     rows = chosen(options)

@@ -35,8 +35,8 @@ class Options:
     trained and connections chosen (force, set, rigl, granet), or latent weights (twn, ttq, sca, lr_net, binary_connect,
     bnn, and bbg, an experiment).  With --help it shows the method's own options."""
     density: Number = None
-    """Share of the weights that is left, of a method with such a dial; signed becomes steered, or keeps the recipe of
-    the paper's presets."""
+    """Share of the weights that is left, of a method with such a dial.  signed then is steered, with its own recipe;
+    ResNets, and all under the paper's presets, keep theirs."""
     learner: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = None
     """A learner of your own in place of --method: package.module:factory (docs/own-learner.md)."""
     init: Annotated[

@@ -73,7 +73,8 @@ BLOCK_B = (
 """Batch normalisation without scale and offset after every layer, ReLU; BNN and BBG have sign activations."""
 
 _PAPER = {"schedule": "exponential", "factor": 3**0.5, "learning_rate": 0.05}
-"""The paper's rates, which hardly fall, and its frozen weights: sqrt(6 / fan_in)."""
+"""The paper's rates and frozen weights of the FCN: those hardly fall, these are sqrt(6 / fan_in)."""
+
 WAYS = (
     _entry("threshold steered", "steered", "frozen", dial=True),
     _entry("threshold steered, the paper's schedule", "steered", "frozen", dial=True, **_PAPER),
@@ -87,3 +88,5 @@ WAYS = (
 BLOCKS = {"a": BLOCK_A, "b": BLOCK_B, "ways": WAYS}
 DENSITIES = {"a": "0.1,0.036,0.01", "b": "0.1,0.036,0.01", "ways": "0.1,0.036,0.02,0.01,0.005"}
 """Densities of each block, as the command line has them."""
+REFERENCES = {"a": "signed Supermask", "b": "signed Supermask", "ways": "threshold steered"}
+"""The row of each block with which the others are compared, at the same density if it has several."""

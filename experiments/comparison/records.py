@@ -14,9 +14,6 @@ from ssm.runs.history import read_history
 from ssm.runs.names import run_folder
 from ssm.runs.reader import FinishedRun, read_finished
 
-REFERENCE = "signed Supermask"
-"""The row with which all others are compared."""
-
 
 def record(
     number: int,
@@ -99,24 +96,24 @@ def last_layers(run: FinishedRun) -> dict[str, list[float]]:
     return {name.removesuffix(":remaining"): [float(row[name]) for row in rows] for name in names}
 
 
-def with_differences(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def with_differences(records: Sequence[dict[str, Any]], reference: str) -> list[dict[str, Any]]:
     """Return the records with the difference of their accuracy to the reference's, and its p, corrected by Holm's rule.
 
-    Source: Welch's t-test over the seeds; Holm 1979.
+    reference: a row's name; of several densities the one that a record was asked for.  Source: Welch's t-test over the
+    seeds; Holm 1979.
     """
-    by_name = {one["name"]: one for one in records}
-    reference = by_name.get(REFERENCE, {}).get("accuracies", [])
+    found = {one["asked"]: one.get("accuracies", []) for one in records if one["name"] == reference}
+    own = [found.get(one["asked"], found.get(None, [])) for one in records]
     tested = [
         (p, index)
         for index, one in enumerate(records)
-        if one["name"] != REFERENCE and (p := welch(one.get("accuracies", []), reference)) is not None
+        if one["name"] != reference and (p := welch(one.get("accuracies", []), own[index])) is not None
     ]
     corrected = dict(zip((index for _, index in sorted(tested)), holm(sorted(p for p, _ in tested)), strict=True))
-    mean = float(np.mean(reference)) if reference else None
     return [
         one
         | {
-            "difference": None if mean is None or "accuracy" not in one else one["accuracy"] - mean,
+            "difference": one["accuracy"] - float(np.mean(own[index])) if own[index] and "accuracy" in one else None,
             "p": corrected.get(index),
         }
         for index, one in enumerate(records)

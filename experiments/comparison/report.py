@@ -13,7 +13,7 @@ HEAD = (
     "density %",
     "accuracy %",
     "range",
-    "to signed",
+    "difference",
     "p (Holm)",
     "weights are",
     "bits a weight",

@@ -8,6 +8,7 @@ from jax import Array
 
 from ssm.initializers import Initializer
 from ssm.learners.base import Layers, Learner, each
+from ssm.learners.options import require_one_of
 from ssm.learners.selection import kept_of, largest_of_all, largest_of_each
 from ssm.learners.sparsity import layer_densities
 
@@ -48,13 +49,12 @@ def drawn(scores: Initializer, key: Array, kernels: Layers) -> dict[str, Array]:
 def largest_magnitudes(scores: Scores, density: Any, shares: Shares = "uniform") -> dict[str, Array]:
     """Return masks of the largest |score| of each layer, or of all, of their shapes and dtype.
 
-    `shares` as in `layer_densities`, or `global`.
+    `shares`: `uniform` and `erk` as in `layer_densities`, or `global`.  Raises UserError for another.
     """
-    sizes, magnitudes = (
-        {path: one.size for path, one in scores.items()},
-        {path: jnp.abs(one) for path, one in scores.items()},
-    )
+    require_one_of(shares, "shares", ("uniform", "erk", "global"))
+    magnitudes = {path: jnp.abs(score) for path, score in scores.items()}
     if shares == "global":
-        return largest_of_all(magnitudes, kept_of(sum(sizes.values()), density), ties="last")
+        total = sum(score.size for score in scores.values())
+        return largest_of_all(magnitudes, kept_of(total, density), ties="last")
     own = layer_densities(scores, density, shares)
-    return largest_of_each(magnitudes, {path: kept_of(size, own[path]) for path, size in sizes.items()})
+    return largest_of_each(magnitudes, {path: kept_of(score.size, own[path]) for path, score in scores.items()})

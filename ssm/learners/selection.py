@@ -67,9 +67,12 @@ def largest_of_all(values: Layers, kept: Any, *, ties: Ties) -> dict[str, Array]
 
 
 def least_of_all(values: Layers, kept: Any) -> Float[Array, ""]:
-    """Return a number that `kept` of all layers' values together reach, or more where the last one is repeated."""
+    """Return a number that `kept` of all layers' values together reach, or more where the last one is repeated.
+
+    It is the smallest value where all are kept, and infinity where none is.
+    """
     flat = jnp.concatenate([values[path].ravel() for path in in_order(values)]).astype(jnp.float32)
-    return _cut(_together([flat]), jnp.asarray(kept, jnp.int32)[None])[0][0]
+    return jnp.maximum(_cut(_together([flat]), jnp.asarray(kept, jnp.int32)[None])[0][0], flat.min())
 
 
 def kept_of(size: int, density: Any) -> Any:
@@ -146,15 +149,16 @@ def _from_place(values: Float[Array, "..."], threshold: Float[Array, ""], first:
 def _cut(together: _Together, kept: Int[Array, " layers"]) -> tuple[Float[Array, " layers"], Int[Array, " layers"]]:
     """Return a threshold of each layer, and how many values lie at or above it.
 
-    They are `kept`, or more where the last one kept occurs several times; the threshold is then that value.
+    They are `kept`, or more where the last one kept occurs several times; the threshold is then that value.  It is
+    infinity where none is kept, and may be minus infinity where all are.
     """
-    likely = _range(together)
+    extremes = _range(together)
 
     def open_(search: _Search) -> Array:
         return (search.above_low != kept) & (search.high > search.low + 1)
 
     def turn(search: _Search) -> _Search:
-        return _turn(search, kept, together, likely, open_(search))
+        return _turn(search, kept, together, extremes, open_(search))
 
     layers = len(together.sizes)
     one, zero = jnp.ones(layers, jnp.float32), jnp.zeros(layers, jnp.int32)
@@ -169,8 +173,8 @@ def _cut(together: _Together, kept: Int[Array, " layers"]) -> tuple[Float[Array,
 def _range(together: _Together) -> tuple[Float[Array, " layers"], Float[Array, " layers"]]:
     """Return each layer's smallest and largest value that is no NaN; where there is none, infinity and its negative."""
     # Comparisons leave NaN out by themselves; minimum and maximum would look for it at each value.
-    least = reduce(lambda one, other: jnp.where(other < one, other, one), together.parts, jnp.inf).min(1)
-    most = reduce(lambda one, other: jnp.where(other > one, other, one), together.parts, -jnp.inf).max(1)
+    least = reduce(lambda one, other: jnp.where(other < one, other, one), together.parts, jnp.asarray(jnp.inf)).min(1)
+    most = reduce(lambda one, other: jnp.where(other > one, other, one), together.parts, jnp.asarray(-jnp.inf)).max(1)
     rows = [together.rows(layer) for layer in range(len(together.sizes))]
     return jnp.stack([least[own].min() for own in rows]), jnp.stack([most[own].max() for own in rows])
 
@@ -191,7 +195,7 @@ class _Search(NamedTuple):
     turn: Array
 
 
-def _turn(search: _Search, kept: Array, together: _Together, likely: tuple[Array, Array], goes_on: Array) -> _Search:
+def _turn(search: _Search, kept: Array, together: _Together, extremes: tuple[Array, Array], goes_on: Array) -> _Search:
     low, high, above_low, above_high, low_weight, high_weight, rose, turn = search
 
     def logarithm(number: Array) -> Array:
@@ -199,7 +203,7 @@ def _turn(search: _Search, kept: Array, together: _Together, likely: tuple[Array
 
     excess = (logarithm(above_low) - logarithm(kept)) * low_weight
     lack = (logarithm(kept) - logarithm(above_high)) * high_weight
-    below, above = jnp.clip(_value(low), *likely), jnp.clip(_value(high), *likely)
+    below, above = jnp.clip(_value(low), *extremes), jnp.clip(_value(high), *extremes)
     guess = _ordered(below + (above - below) * (excess / (excess + lack)))
     middle = (low & high) + ((low ^ high) >> 1)  # without overflow
     middle = jnp.where((guess > low) & (guess < high) & (turn < GUESSES), guess, middle)

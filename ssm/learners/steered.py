@@ -20,44 +20,53 @@ def steered(
     *,
     density: Annotated[float, "Share of all weights that is kept in the end."] = 0.1,
     steps: Annotated[int, "Steps until the share is reached."] = 23_450,
-    counted: Annotated[int, "Step from which on exactly that share is left, as the rates are near 0 by then."] = 46_431,
+    counted: Annotated[int, "Step from which on the share is counted out, once rates are near 0; 0: never."] = 0,
     gain: Annotated[float, "How fast the threshold follows: the part of the error that a step takes away."] = 0.1,
     scores: Any = SCORES,
     threshold: Any = THRESHOLD,
 ) -> Learner:
-    """Return the signed learner whose threshold follows the remaining weights, the same in all layers.
+    """Return the signed learner whose thresholds follow the remaining weights, by one factor for all layers.
 
     After each step log(threshold) moves by gain * (log(density now) - log(density wanted)) / slope, where the wanted
     density is on a line, in logarithms, from 1 at the start to `density` at step `steps`, and slope = -d log(density) /
     d log(threshold), counted between the threshold and one 2 % above it.  Without the slope, which late in training
     reaches some tens because scores gather at the threshold, the density swings about the wanted one.  Where rates end
     at 0 they gather so closely that it swings nevertheless: from step `counted` on, when scores hardly move, the
-    threshold is where exactly `density` is left.  It starts as `threshold` says of the scores.
+    thresholds are where `density` is left but for ties and rounding.  They start as `threshold` says of the scores,
+    which must not be at 0.
 
-    Raises UserError for a density outside (0, 1], or numbers that are not above 0.
+    Raises UserError for a density outside (0, 1], numbers that are not above 0, or a `counted` before `steps`.
     """
     require(density, "density", "in (0, 1]", lambda value: 0 < value <= 1)
-    for name, value in (("steps", steps), ("counted", counted), ("gain", gain)):
+    for name, value in (("steps", steps), ("gain", gain)):
         require(value, name, "above 0", lambda value: value > 0)
+    require(counted, "counted", f"0, or a step from steps={steps} on", lambda value: value == 0 or value >= steps)
     base = signed(scores=scores, threshold=threshold)
 
-    def counting(after):
-        ratios = {path: jnp.abs(after.params[path]) / one.upper for path, one in after.state.items()}
-        return least_of_all(ratios, kept_of(sum(ratio.size for ratio in ratios.values()), density))
+    def counting(step, after):
+        def ratio(score, one):
+            return jnp.where(score > 0, score / one.upper, score / one.lower)
+
+        ratios = {path: ratio(score, after.state[path]) for path, score in after.params.items()}
+        least = least_of_all(ratios, kept_of(sum(one.size for one in ratios.values()), density))
+        return jnp.where(least > 0, least, 1).astype(jnp.float32)  # more scores of 0 than may be hidden: as it is
 
     def following(step, after):
+        def is_kept(score, one, factor):
+            return (score >= factor * one.upper) | (score <= factor * one.lower)
+
         def logarithm_of_kept(factor):
-            kept = sum(jnp.sum(jnp.abs(after.params[path]) >= factor * one.upper) for path, one in after.state.items())
+            kept = sum(jnp.sum(is_kept(score, after.state[path], factor)) for path, score in after.params.items())
             return jnp.log(jnp.maximum(kept, 1))
 
         kept, total = logarithm_of_kept(1.0), sum(score.size for score in after.params.values())
         slope = (kept - logarithm_of_kept(NEARBY)) / jnp.log(NEARBY)
         done = jnp.minimum((step + 1) / steps, 1.0)
         error = kept - jnp.log(total) - done * jnp.log(density)
-        return jnp.exp(gain * error / jnp.maximum(slope, LEAST_SLOPE))
+        return jnp.exp(gain * error / jnp.maximum(slope, LEAST_SLOPE)).astype(jnp.float32)
 
     def finish(key, step, before, after):
-        factor = lax.cond(step >= counted, counting, lambda after: following(step, after), after)
+        factor = lax.cond(step >= counted, counting, following, step, after) if counted else following(step, after)
 
         def moved(one):
             return one._replace(lower=one.lower * factor, upper=one.upper * factor)

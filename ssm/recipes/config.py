@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from ssm import thresholds
 from ssm.errors import UserError
-from ssm.recipes.literature import LITERATURE, learned_by, meant
+from ssm.recipes.literature import LITERATURE, STEERED, learned_by, meant
 from ssm.recipes.method_options import parsed_options, timed_options, written_options
 from ssm.recipes.presets import (
     BLOCKS,
@@ -112,7 +112,9 @@ class Config:
                 f"--schedule=authors_plateau compares with the best of --patience minus 2 losses; got "
                 f"--patience={self.patience}, give at least 3."
             )
-        thresholds.parse(self.threshold)
+        rule = thresholds.parse(self.threshold)
+        if self.density and self.method in ("signed", STEERED) and thresholds.parameter(rule) == 0:
+            raise UserError(f"--density steers a threshold above 0; got --threshold={self.threshold}.")
         if not 0 <= self.density <= 1:
             raise UserError(f"--density must lie in (0, 1]; got {self.density}.")
         milestones_of(self.milestones)
@@ -246,7 +248,7 @@ _SCHEDULES: Mapping[str, set[str]] = {
     "steps": {"decay_rate", "milestones"},
 }
 _SCHEDULED = set().union(*_SCHEDULES.values())
-SCORED = ("steered", "variable_threshold")
+SCORED = (STEERED, "variable_threshold")
 """Methods of the related work whose scores start as the signed Supermask's."""
 
 
@@ -263,7 +265,7 @@ def _idle(model: str, method: str, values: Mapping[str, Any]) -> dict[str, str]:
     idle |= dict.fromkeys(_SCHEDULED - _SCHEDULES.get(schedule, _SCHEDULED), f"--schedule={schedule}")
     if method == "own":
         idle |= dict.fromkeys(("threshold", "score_scale", "score_distribution"), "a learner of your own")
-    if method in LITERATURE and method != "steered":
+    if method in LITERATURE and method != STEERED:
         idle["threshold"] = f"--method={method}"
     if method in LITERATURE and method not in SCORED:
         idle |= dict.fromkeys(("score_scale", "score_distribution"), f"--method={method}, whose scores are its own")

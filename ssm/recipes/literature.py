@@ -32,7 +32,9 @@ LITERATURE: Mapping[str, Method] = {
     "gem_miner": Method("gem_miner", timed=lambda steps, epoch: {"every": 5 * epoch, "steps": steps}),
     "signed_top_k": Method("signed_top_k"),
     "variable_threshold": Method("variable_threshold"),
-    "steered": Method("steered", timed=lambda steps, epoch: {"steps": steps // 2, "counted": steps - steps // 100}),
+    "steered": Method(
+        "steered", timed=lambda steps, epoch: {"steps": steps // 2, "counted": steps - max(1, steps // 100)}
+    ),
     # Weights are trained, connections chosen.
     "force": Method("force"),
     "set": Method("sparse_evolutionary", timed=lambda steps, epoch: {"every": epoch}),
@@ -59,8 +61,8 @@ def meant(model: str, method: str, preset: str, density: float | None) -> str:
     model: as the recipes know it.  ResNets, and all under the presets that are the paper's, keep the signed recipe, and
     `learned_by` steers the threshold.
     """
-    found = model in FEEDFORWARD and preset in ("default", "protocol")
-    return STEERED if method == "signed" and density and found else method
+    has_recipe = model in FEEDFORWARD and preset in ("default", "protocol")
+    return STEERED if method == "signed" and density and has_recipe else method
 
 
 def learned_by(method: str, density: float) -> str:

@@ -98,7 +98,7 @@ def epoch_batches(
 ) -> tuple[Int[Array, "steps batch"], Float[Array, "steps batch"]]:
     """Return the indices of an epoch's batches, and 1 for each sample, 0 for the padding of a short last batch.
 
-    order: that of all passes; None: one of the key's, in each pass a new one, or unless it `reshuffles` its first.
+    order: that of all passes; None: the key's own, a new one in each pass, or with `reshuffles=False` the first in all.
     """
     steps = steps_per_epoch(samples, batch_size)
     numbers = [epoch * passes + number if reshuffles else 0 for number in range(passes)]

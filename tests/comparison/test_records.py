@@ -31,15 +31,26 @@ def test_differences_are_to_the_signed_supermask_and_corrected():
             row("other", [0.98, 0.981, 0.982]),
             row("same", [0.971, 0.971, 0.971]),
             row("not run", []),
-        ]
+        ],
+        "signed Supermask",
     )
     assert [one["difference"] for one in rows[:3]] == pytest.approx([0, 0.01, 0])
     assert rows[0]["p"] is None and rows[3]["p"] is None and rows[3]["difference"] is None
     assert rows[1]["p"] < 0.01 and rows[2]["p"] == pytest.approx(1)
 
 
+def test_differences_to_a_row_of_several_densities_are_at_the_same():
+    many = [row("a", [0.9, 0.92], asked=0.1), row("a", [0.8], asked=0.01)]
+    many += [row("b", [0.95, 0.97], asked=0.1), row("b", [0.7], asked=0.01), row("b", [0.7], asked=0.5)]
+    found = with_differences(many, "a")
+    assert [one["difference"] for one in found[:4]] == pytest.approx([0, 0, 0.05, -0.1])
+    assert found[4]["difference"] is None
+
+
 def test_the_table_says_what_was_not_run():
-    text = table(with_differences([row("signed Supermask", [0.97, 0.972]), row("RigL", [], asked=0.1)]))
+    text = table(
+        with_differences([row("signed Supermask", [0.97, 0.972]), row("RigL", [], asked=0.1)], "signed Supermask")
+    )
     lines = text.splitlines()
     assert lines[2].startswith(
         "| signed Supermask | 10.00 | 97.10 | 97.00 to 97.20 | +0.00 |  | frozen | 0.24 | 8,000 |"
@@ -55,7 +66,7 @@ def test_a_layer_that_lost_all_weights_in_one_seed_is_dead(tmp_path):
     assert found["layers"] == {"Dense_0": pytest.approx(0.3), "Dense_1": pytest.approx(0.05)}
     assert found["dead"] == ["Dense_1"]
     assert (found["runs"], found["bytes"]) == (2, 1234)  # there are no masks: what an earlier table knew
-    assert "| 70.0 95.0 | Dense_1 |" in table(with_differences([found]))
+    assert "| 70.0 95.0 | Dense_1 |" in table(with_differences([found], ""))
 
 
 def test_bytes_that_a_table_knows(tmp_path):

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from ssm.learners.selection import largest
+from ssm.learners.selection import largest, largest_of_each, least_of_all
 
 FLOATS = st.floats(-10, 10, width=32) | st.sampled_from([0.0, -0.0, 0.5, 1.0, float(np.float32(1e-42)), -3e38, 3e38])
 OPTIMISED = True  # so many values take long otherwise
@@ -69,3 +69,24 @@ def test_counts_may_be_traced_and_seeds_vectorised():
     assert masks.sum((1, 2)).tolist() == counts.tolist()
     for value, count, mask in zip(values, counts, masks, strict=True):
         np.testing.assert_array_equal(mask, by_sorting(np.asarray(value), int(count), "last"))
+
+
+@pytest.mark.parametrize("ties", ["all", "none", "last"])
+def test_layers_are_searched_together_as_each_alone(ties):
+    draw = np.random.default_rng(5)
+    shapes = {"a": (30, 20), "b": (700, 3), "c": (5,)}
+    for kept in ({"a": 60, "b": 1, "c": 5}, {"a": 0, "b": 2100, "c": 2}):
+        values = {name: draw.integers(-9, 9, shape).astype(np.float32) / 7 for name, shape in shapes.items()}
+        values["b"] += draw.normal(size=shapes["b"]).astype(np.float32)  # without ties
+        masks = largest_of_each({name: jnp.asarray(one) for name, one in values.items()}, kept, ties=ties)
+        for name, mask in masks.items():
+            np.testing.assert_array_equal(mask, by_sorting(values[name], kept[name], ties), err_msg=name)
+
+
+def test_the_least_that_is_kept_of_all_layers():
+    layers = {"a": jnp.asarray([[3.0, 1.0], [4.0, -2.0]]), "b": jnp.asarray([2.0, 2.0])}
+    reached = {
+        kept: int(sum((one >= least_of_all(layers, kept)).sum() for one in layers.values())) for kept in range(7)
+    }
+    assert reached == {0: 0, 1: 1, 2: 2, 3: 4, 4: 4, 5: 5, 6: 6}
+    assert float(least_of_all(layers, 6)) == -2 and float(least_of_all(layers, 0)) == np.inf

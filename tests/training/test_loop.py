@@ -138,8 +138,9 @@ def test_a_fixed_order_is_used_by_all_seeds_and_a_reshuffled_one_is_each_seeds_o
 
 
 def test_a_seeds_own_fixed_order_is_its_first(digits, alone):
-    result = run(digits, [3], order="fixed_by_seed")
-    losses = [[row["train_loss"] for row in one.history] for one in (result, alone)]
+    result = run(digits, [0, 3], order="fixed_by_seed")
+    same(result, run(digits, [3], order="fixed_by_seed"), 3)
+    losses = [[row["train_loss"] for row in one.history if row["seed"] == 3] for one in (result, alone)]
     assert losses[0][0] == losses[1][0] and losses[0][1] != losses[1][1]
 
 
