@@ -76,13 +76,13 @@ def selection(rounds: int) -> list[str]:
     scores = {name: jax.random.normal(jax.random.key(ord(name)), shape) for name, shape in shapes.items()}
     kept = {name: kept_of(score.size, KEPT) for name, score in scores.items()}
 
-    def sorted_(magnitudes):
+    def by_sorts(magnitudes):
         least = {name: jnp.sort(one, axis=None)[-kept[name]] for name, one in magnitudes.items()}
         return {name: (one >= least[name]).astype(one.dtype) for name, one in magnitudes.items()}
 
     ways = {
         "by counting": lambda magnitudes: largest_of_each(magnitudes, kept),
-        "by sorts": sorted_,
+        "by sorts": by_sorts,
     }
 
     def repeated(way):

@@ -78,7 +78,7 @@ def cases():
     for model in MODEL_DATA:
         for method in METHODS:
             options = {"form": "im2col" if model in LARGE else "auto"} if method == "signed" else NARROW
-            # Conv4, Conv6 and Conv8 are more of Conv2's blocks.
+            # The nets are tested by golden values, too; what a step is for each method, the FCN shows.
             slow = model in (*DEEP, *LARGE) or (model != "fcn" and method != "signed")
             yield pytest.param(model, method, options, marks=[pytest.mark.slow] if slow else [])
 

@@ -104,7 +104,7 @@ MAGNITUDES = {"edge_popup": 1, "mpt": 1, "ttq": 2, "rigl": 9}
 """Of a layer, at most; 9 for those that are each a weight's own."""
 
 
-@pytest.mark.parametrize("method", [pytest.param(name, marks=SLOW if name != "edge_popup" else []) for name in MAGNITUDES])
+@pytest.mark.parametrize("method", [pytest.param(name, marks=SLOW if name in ("mpt", "ttq") else []) for name in MAGNITUDES])
 def test_a_run_keeps_the_weights_that_it_evaluates(method, digits, tmp_path):
     run = run_config(literature(digits, method), digits, [0], out=tmp_path)
     kept, masks = read_finished(run.folder).weights(0), load_masks(mask_path(run.folder, 0))
