@@ -86,18 +86,23 @@ def comma_separated(records: Sequence[Mapping[str, Any]]) -> str:
 
 
 def scatter(records: Sequence[Mapping[str, Any]], key: str, label: str, factor: float) -> bytes:
-    """Return a picture of accuracy against a figure of each row, lines for the densities of one method."""
+    """Return a picture of accuracy against a figure of each row, lines for the densities of one method.
+
+    Colours say what the weights are, or which method it is where all are the same.
+    """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 5.5), layout="constrained")
     axes = figure.subplots()
     names = dict.fromkeys(one["name"] for one in records)
+    alike = len({one["values"] for one in records}) == 1
     shown: set[str] = set()
-    for name in names:
+    for number, name in enumerate(names):
         own = sorted((one for one in records if one["name"] == name and one.get(key)), key=lambda one: one[key])
         if not own:
             continue
-        kind = own[0]["values"]
+        kind = name if alike else own[0]["values"]
+        colour = f"C{number}" if alike else COLOURS[kind]
         x, y = [factor * one[key] for one in own], [100 * one["accuracy"] for one in own]
         spread = [[high - 100 * one[end] for high, one in zip(y, own, strict=True)] for end in ("lowest", "highest")]
         axes.errorbar(
@@ -105,19 +110,20 @@ def scatter(records: Sequence[Mapping[str, Any]], key: str, label: str, factor: 
             y,
             [spread[0], [-value for value in spread[1]]],
             fmt="o-",
-            color=COLOURS[kind],
+            color=colour,
             linewidth=0.8,
             markersize=3,
             elinewidth=0.6,
             label=kind if kind not in shown else None,
         )
         shown.add(kind)
-        axes.annotate(name, (x[0], y[0]), xytext=(3, 3), textcoords="offset points", fontsize=6, color=COLOURS[kind])
+        if not alike:
+            axes.annotate(name, (x[0], y[0]), xytext=(3, 3), textcoords="offset points", fontsize=6, color=colour)
     axes.set(xlabel=label, ylabel="test accuracy (%)", xscale="log")
     best = max(100 * one["accuracy"] for one in records)
     axes.set_ylim(max(axes.get_ylim()[0], best - 8), best + 0.4)  # what is far below says nothing about the others
     axes.margins(x=0.15)  # room for the names
-    axes.legend(title="non-zero weights are", fontsize=7, title_fontsize=7)
+    axes.legend(title=None if alike else "non-zero weights are", fontsize=7, title_fontsize=7)
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150)
     return buffer.getvalue()
