@@ -1,7 +1,6 @@
 """Output of programs and result files for the documents, between their cog markers (`make results`)."""
 
 import ast
-import csv
 import json
 import re
 import subprocess
@@ -82,33 +81,23 @@ def printed() -> None:
 
 def authors() -> None:
     """Print the curves of the authors' program beside those of our runs with its settings: accuracy / remaining."""
+    from ssm.runs.reader import find_finished
+
     curves = json.loads(_read("authors-curves.json"))["runs"]
+    runs = find_finished([ROOT / "experiments" / "results"])
     columns = {}
     for net in ("conv2", "conv4"):
         theirs = next(one["epochs"] for one in curves if one["model"] == net and one["k"] == 3)
         columns[f"{net}, authors"] = [
             f"{100 * one['test_accuracy']:.2f} / {one['remaining_percent']:.2f}" for one in theirs
         ]
-        run = _run_like_the_authors(net, len(theirs))
-        columns[f"{net}, `{run.name}`"] = _accuracy_and_remaining(run)
+        wanted = {"model": net, "method": "signed", "loss": "clipped", "staircase": False, "epochs": len(theirs)}
+        ours = next(run for run in runs if all(run.setting(name) == value for name, value in wanted.items()))
+        columns[f"{net}, `{ours.folder.name}`"] = [
+            f"{100 * row['test_accuracy:mean']:.2f} / {100 * row['remaining_weights:mean']:.2f}" for row in ours.curve()
+        ]
     rows = zip(*columns.values(), strict=True)
     _print(["epoch", *columns], [[str(epoch), *row] for epoch, row in enumerate(rows, 1)])
-
-
-def _run_like_the_authors(net: str, epochs: int) -> Path:
-    """Return the folder of the run in experiments/results that has the settings of the authors' curves."""
-    wanted = {"loss": "clipped", "staircase": False, "epochs": epochs}
-    for path in sorted((ROOT / "experiments" / "results").glob(f"{net}-signed-*/config.json")):
-        if wanted.items() <= json.loads(path.read_text(encoding="utf-8")).items():
-            return path.parent
-    raise FileNotFoundError(f"experiments/results has no run of {net} with {wanted}.")
-
-
-def _accuracy_and_remaining(run: Path) -> list[str]:
-    with (run / "curve.csv").open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    names = ("test_accuracy:mean", "remaining_weights:mean")
-    return [" / ".join(f"{100 * float(row[name]):.2f}" for name in names) for row in rows]
 
 
 def learner_lines() -> None:
