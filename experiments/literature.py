@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from comparison.entries import BLOCKS, DENSITIES, REFERENCES, Entry
+from comparison.entries import BLOCKS, Entry
 from options import Options as RunOptions
 from options import configured, job_of, prepare, run_options
 from ssm.errors import UserError
@@ -79,7 +79,7 @@ class Plan:
             epochs=options.epochs,
             data_dir=options.data_dir,
         )
-        self.dial = [float(text) for text in (options.densities or DENSITIES[options.block]).split(",")]
+        self.dial = [float(text) for text in (options.densities or BLOCKS[options.block].densities).split(",")]
         self.dataset: Any = None
 
     def config(self, entry: Entry, density: float | None, **more: Any) -> Any:
@@ -146,7 +146,7 @@ class Plan:
 
 def chosen(options: Options) -> list[tuple[int, Entry]]:
     """Return the entries that the options name, with their number in the table."""
-    every = list(enumerate(BLOCKS[options.block]))
+    every = list(enumerate(BLOCKS[options.block].entries))
     if options.methods == "all":
         return every
     wanted = [name.strip() for name in options.methods.split(",")]
@@ -170,12 +170,12 @@ def report(plan: Plan) -> None:
     options, records = plan.options, []
     name = f"literature-{options.model}-{options.block}"
     known = known_bytes(options.tables / f"{name}.csv")
-    for number, entry in enumerate(BLOCKS[options.block]):
+    for number, entry in enumerate(BLOCKS[options.block].entries):
         rate = plan.best_rate(entry)
         for density in plan.densities(entry):
             run = None if rate is None else plan.finished(plan.config(entry, density, learning_rate=rate))
             records.append(record(number, entry, density, run, known))
-    records = with_differences(records, REFERENCES[options.block])
+    records = with_differences(records, BLOCKS[options.block].reference)
     write(records, options.tables, name)
     print(f"results: {options.tables / name}.md\n\n{table(records)}")
 

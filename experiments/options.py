@@ -225,25 +225,30 @@ OVERRIDES = {field.name for field in fields(Options)} - ELSEWHERE
 
 def with_method(options: type[Options]) -> type[Options]:
     """Return a type of options with those of the method that the command line names, as `--METHOD.NAME`."""
-    from ssm.recipes.literature import LITERATURE
+    from ssm.recipes.literature import learned_by
 
     words = [argument.partition("=") for argument in sys.argv[1:]]
     following = [word for word, *_ in words[1:]] + [""]
-    named = [value or after for (word, _, value), after in zip(words, following, strict=True) if word == "--method"]
-    if not named or named[-1] not in LITERATURE:
+    given = {word: value or after for (word, _, value), after in zip(words, following, strict=True)}
+    try:
+        density = float(given.get("--density", 0))
+    except ValueError:  # the options themselves say that it is not a number
+        density = 0.0
+    name = learned_by(given.get("--method", "signed"), density)
+    if not name:
         return options
     from ssm.recipes.method_options import options_of
 
     own = make_dataclass(
         "Own",
         [
-            (name, Annotated[_optional(one.type), tyro.conf.arg(help=one.help, help_behavior_hint=HINT)], None)
-            for name, one in options_of(named[-1]).items()
+            (option, Annotated[_optional(one.type), tyro.conf.arg(help=one.help, help_behavior_hint=HINT)], None)
+            for option, one in options_of(name).items()
         ],
         frozen=True,
         kw_only=True,
     )
-    prefixed = Annotated[own, tyro.conf.arg(name=named[-1])]
+    prefixed = Annotated[own, tyro.conf.arg(name=name)]
     made = make_dataclass(
         options.__name__, [("own", prefixed, field(default_factory=own))], bases=(options,), frozen=True, kw_only=True
     )

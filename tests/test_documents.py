@@ -138,8 +138,8 @@ def test_fences_say_their_language(path):
     assert not set(languages(path)) - {"python", "sh", "json", "text", ""}  # python: it is run, below
 
 
-SLOW = ("own-net.md", "own-learner.md")
-"""Documents whose snippets train several nets; the test suite has shorter tests of what they show."""
+SLOW = ("README.md", "own-net.md", "own-learner.md")
+"""Documents whose snippets train nets at full size, or several; the test suite has shorter tests of what they show."""
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 Values = Literal["frozen", "one a layer", "two a layer", "trained"]
 
@@ -85,8 +85,20 @@ WAYS = (
 )
 """Ways of the signed Supermask to a density: the protocol's, and what takes a schedule or the layers' shares apart."""
 
-BLOCKS = {"a": BLOCK_A, "b": BLOCK_B, "ways": WAYS}
-DENSITIES = {"a": "0.1,0.036,0.01", "b": "0.1,0.036,0.01", "ways": "0.1,0.036,0.02,0.01,0.005"}
-"""Densities of each block, as the command line has them."""
-REFERENCES = {"a": "signed Supermask", "b": "signed Supermask", "ways": "threshold steered"}
-"""The row of each block with which the others are compared, at the same density if it has several."""
+
+class Block(NamedTuple):
+    """A table of the comparison: its rows, the densities of those with a dial, and the row that differences are to.
+
+    densities: as the command line has them.  reference: a row's name, at the same density if it has several.
+    """
+
+    entries: tuple[Entry, ...]
+    densities: str
+    reference: str
+
+
+BLOCKS = {
+    "a": Block(BLOCK_A, "0.1,0.036,0.01", "signed Supermask"),
+    "b": Block(BLOCK_B, "0.1,0.036,0.01", "signed Supermask"),
+    "ways": Block(WAYS, "0.1,0.036,0.02,0.01,0.005", "threshold steered"),
+}

@@ -72,6 +72,7 @@ def test_a_net_is_exported_as_c(net, tmp_path):
     assert "of 265,600 weights, test accuracy" in source.splitlines()[0]
 
 
+@pytest.mark.slow
 def test_what_is_wrong_is_said_with_status_2(run, net, tmp_path):
     picture = tmp_path / "large.png"
     Image.fromarray(np.zeros((30, 28), np.uint8)).save(picture)

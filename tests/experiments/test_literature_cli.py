@@ -107,6 +107,7 @@ def test_a_method_s_own_options_are_in_help_and_typed(place):
     assert ran.returncode == 0
     assert "--rigl.drop" in ran.stdout and "--granet.drop" not in ran.stdout
     assert "--rigl.drop" not in place.program("train.py", "--help").stdout
+    assert "--steered.gain" in place.program("train.py", "--density", "0.02", "--help").stdout
     wrong = place.program("train.py", "--method=rigl", "--rigl.every=often")
     assert wrong.returncode == 2
 

@@ -52,6 +52,7 @@ def again(trained, tmp_path_factory):
     return program("reproduce.py", trained, "--seed", 1, "--out", out), out / trained.name
 
 
+@pytest.mark.slow
 def test_a_seed_comes_out_the_same_bits(again, trained):
     done, folder = again
     assert done.returncode == 0, done.stderr
@@ -61,6 +62,7 @@ def test_a_seed_comes_out_the_same_bits(again, trained):
     assert read_finished(folder).seeds == [1]
 
 
+@pytest.mark.slow
 def test_a_mask_that_differs_is_reported_with_its_share(again, copied):
     path = mask_path(copied, 1)
     masks = load_masks(path)
@@ -79,6 +81,7 @@ def test_a_mask_that_differs_is_reported_with_its_share(again, copied):
     assert f"  all      {changed:,} of {total:,} differ ({changed / total:.4%})" in lines
 
 
+@pytest.mark.slow
 def test_figures_that_differ_are_reported_with_the_first_epoch(again, copied):
     summary = read_json(copied / "summary.json")
     now = summary["test_accuracy"]["values"]["1"]
@@ -91,6 +94,7 @@ def test_figures_that_differ_are_reported_with_the_first_epoch(again, copied):
     assert f"test accuracy: {now - 0.01:.4%} then, {now:.4%} now (+1.0000 points)" in lines
 
 
+@pytest.mark.slow
 def test_what_differs_in_program_and_machine_is_said(again, copied):
     entries = read_json(copied / "environment.json")
     entries[0]["environment"] |= {"jax": "0.1.0", "git_commit": "abc"}
@@ -109,6 +113,7 @@ def test_what_differs_in_program_and_machine_is_said(again, copied):
     assert environment_differences({"jax": "1", "data": "a"}, {"jax": "1", "data": "b"}) == []
 
 
+@pytest.mark.slow
 def test_other_data_is_refused(copied):
     entries = read_json(copied / "environment.json")
     entries[0]["environment"]["data"] = "0" * 16
@@ -118,11 +123,13 @@ def test_other_data_is_refused(copied):
     assert "0" * 16 in done.stderr and "--data-dir" in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_folder_that_has_the_seed_already_is_refused(trained):
     done = program("reproduce.py", trained, "--seed=0", f"--out={trained.parent}")
     assert done.returncode == 2 and f"{trained} has seed 0 already; choose another --out" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_seed_without_a_result_is_refused(copied):
     with pytest.raises(UserError, match=r"has no seed 7; it has 0 to 1"):
         check_seed(read_finished(copied), 7)
@@ -136,6 +143,7 @@ def test_a_seed_without_a_result_is_refused(copied):
     assert program("reproduce.py", copied / "masks").returncode == 2
 
 
+@pytest.mark.slow
 def test_without_masks_the_figures_alone_are_compared(again, copied):
     shutil.rmtree(copied / "masks")
     (copied / "history.csv").unlink()
@@ -171,6 +179,7 @@ def test_kept_weights_are_compared(tmp_path):
     assert "weights differ" in reproduce.report(one, other, 0)
 
 
+@pytest.mark.slow
 def test_a_seed_that_is_excluded_this_time_is_reported(again, copied, tmp_path):
     other = shutil.copytree(again[1], tmp_path / "other")
     summary = read_json(other / "summary.json")
@@ -182,6 +191,7 @@ def test_a_seed_that_is_excluded_this_time_is_reported(again, copied, tmp_path):
     assert line == "different: the seed was excluded this time, in epoch 2: its loss is not finite"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "content", ["{", "[1]", json.dumps([{"seeds": [1]}]), json.dumps([{"seeds": [1], "environment": 3}])]
 )
@@ -191,6 +201,7 @@ def test_damaged_environments_are_one_message(copied, content):
         reproduce.environment_of(read_finished(copied), 1)
 
 
+@pytest.mark.slow
 def test_masks_of_another_net_are_named(again, copied):
     save_masks(mask_path(copied, 1), {"Dense_0": np.zeros((2, 2), np.int8)})
     with pytest.raises(UserError, match=r"seed-0001.npz has other layers than the net"):

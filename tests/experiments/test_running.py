@@ -161,6 +161,7 @@ def test_an_error_of_process_0_ends_both_and_is_said(tmp_path, coordinator):
     assert "cannot be written" in printed[0] and "process 0 can't begin; its message says why" in printed[1]
 
 
+@pytest.mark.slow
 def test_processes_with_other_options_do_not_train_side_by_side(tmp_path, coordinator):
     shared = ("--seeds=2", f"--out={tmp_path}", "--distributed", f"--coordinator={coordinator}", "--processes=2")
     processes = [start(*shared, "--process=0"), start(*shared, "--process=1", "--momentum=0.5")]

@@ -151,7 +151,9 @@ def test_a_recipe_never_has_code_imported(tmp_path):
     [
         # Constants are exported in test_export_cli.py and in the notebook.
         pytest.param(config(epochs=1, batch_size=64, learning_rate=0.02), marks=pytest.mark.slow),
-        config(epochs=1, batch_size=64, learning_rate=0.02, weight_distribution="normal"),
+        pytest.param(
+            config(epochs=1, batch_size=64, learning_rate=0.02, weight_distribution="normal"), marks=pytest.mark.slow
+        ),
         pytest.param(
             # Batch statistics, scales and offsets included, which no mask says.
             config("resnet20", dataset="cifar10", width=0.25, batch_norm="affine", epochs=1, batch_size=10),
@@ -181,6 +183,7 @@ def test_what_a_run_has_not_is_said(tmp_path, seed, overrides, said):
         from_run(run, seed)
 
 
+@pytest.mark.slow
 def test_values_that_an_older_version_did_not_keep_are_said(tmp_path):
     own = NETS["stem"]
     run = as_run(tmp_path, own, *untrained(own, 3, (12, 12, 3), 4), 3, (12, 12, 3), 4)
@@ -282,6 +285,7 @@ def test_a_run_of_ones_own_net_or_learner_says_how_it_is_exported(tmp_path, sett
         from_run(run, 3)
 
 
+@pytest.mark.slow
 def test_a_net_of_inputs_that_are_not_standardised_is_no_file(tmp_path, digits):
     """Whoever used it would give it standardised images, without a word."""
     arrays = [array / np.float32(255) for array in (digits.train_images, digits.test_images)]

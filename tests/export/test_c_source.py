@@ -65,8 +65,9 @@ def test_the_fcn_agrees_with_flax_on_a_thousand_real_digits(tmp_path):
     assert (found.argmax(1) == wanted.argmax(1)).all()
 
 
+@pytest.mark.slow
 @needs_gcc
-@pytest.mark.parametrize("name", ["conv2", pytest.param("conv4", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["conv2", "conv4"])
 def test_conv_nets_agree_with_flax_on_a_thousand_real_pictures(tmp_path, name):
     folder = os.environ.get("SSM_TEST_DATA")
     if not folder:

@@ -19,7 +19,7 @@ from tests.support.runs import literature, run_config
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*keeps no outputs of its nets")
 KINDS = {"edge_popup": "one", "ttq": "two", "rigl": "own", "mpt": "one", "lr_net": "one"}
-SLOW = ("rigl", "mpt", "lr_net", "ttq")
+SLOW = ("edge_popup", "rigl", "lr_net", "ttq")
 
 
 @pytest.fixture(

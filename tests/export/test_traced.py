@@ -99,6 +99,7 @@ def test_gradients_of_images_and_of_variables():
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*keeps no hash")  # the run is made by hand
 def test_weights_that_are_drawn_again(tmp_path):
     own = config(weight_distribution="uniform", init="he", width=0.05)

@@ -149,7 +149,12 @@ OWN = {
 }
 
 
-@pytest.fixture(scope="module", params=OWN)
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(name, marks=pytest.mark.slow if name in ("columns", "penalty", "binary") else []) for name in OWN
+    ],
+)
 def pair(request):
     """A net, what the trainer makes of it, and what a plain loop does."""
     net = masked(OWN[request.param])
@@ -233,6 +238,7 @@ def test_another_learner_needs_no_change_to_the_wrapper():
 # Keys
 
 
+@pytest.mark.slow
 def test_there_is_a_key_in_training_and_none_in_evaluation():
     for loop in ("map", "vmap"):
         seen = []
@@ -260,6 +266,7 @@ def test_keys_differ_by_seed_and_step_and_come_again():
         same(result, again, seed)
 
 
+@pytest.mark.slow
 def test_a_seeds_keys_depend_on_neither_group_place_devices_nor_epochs():
     net = masked(redrawn())
     alone = train(trainer_of(net), members(3))

@@ -52,6 +52,7 @@ def test_scores_start_within_1_over_the_root_of_fan_in():
     assert float(jnp.abs(drawn).max()) == pytest.approx(1 / np.sqrt(576), rel=1e-3)
 
 
+@pytest.mark.slow
 def test_erk_keeps_small_layers_denser():
     shapes = {"Dense_0/kernel": (80, 60), "Dense_1/kernel": (60, 20), "Dense_2/kernel": (20, 10)}
     kernels = {path: jnp.ones(shape) for path, shape in shapes.items()}

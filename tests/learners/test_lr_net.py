@@ -94,7 +94,7 @@ def test_scale_and_moments_of_draws():
     kernels = {"b": jnp.asarray([[-0.4], [0.1], [0.0], [0.6]]), "a": jnp.asarray([[1.0], [-2.0]])}
     learner = lr_net(scaled=True)
     params, state = learner.init(KEY, kernels)
-    drawn = jax.vmap(lambda key: learner.draw(params, state, key))(jax.random.split(KEY, 4000))
+    drawn = jax.jit(jax.vmap(lambda key: learner.draw(params, state, key)))(jax.random.split(KEY, 4000))
     mean, variance = learner.weights(params, state, KEY), learner.variances(params, state)
     for path, scale in state.items():
         assert set(np.unique(drawn[path])) == {-float(scale), 0, float(scale)}

@@ -116,6 +116,7 @@ def test_drop_share():
         assert after.state["a"].mask.sum() == size / 2
 
 
+@pytest.mark.slow
 def test_what_their_program_calls_set():
     """Weight step first, then drop by |w| and random growth: the kept core, counts, and the start of new weights."""
     case = GOLDEN["cases"]["set_in_rigl_program_mlp_density0.4"]

@@ -1,3 +1,5 @@
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -65,7 +67,7 @@ def test_nan_is_never_kept():
 def test_counts_may_be_traced_and_seeds_vectorised():
     values = jax.random.normal(jax.random.key(0), (4, 30, 20))
     counts = jnp.asarray([1, 60, 300, 600])
-    masks = jax.vmap(largest)(values, counts)
+    masks = jax.jit(jax.vmap(largest))(values, counts)
     assert masks.sum((1, 2)).tolist() == counts.tolist()
     for value, count, mask in zip(values, counts, masks, strict=True):
         np.testing.assert_array_equal(mask, by_sorting(np.asarray(value), int(count), "last"))
@@ -78,7 +80,8 @@ def test_layers_are_searched_together_as_each_alone(ties):
     for kept in ({"a": 60, "b": 1, "c": 5}, {"a": 0, "b": 2100, "c": 2}):
         values = {name: draw.integers(-9, 9, shape).astype(np.float32) / 7 for name, shape in shapes.items()}
         values["b"] += draw.normal(size=shapes["b"]).astype(np.float32)  # without ties
-        masks = largest_of_each({name: jnp.asarray(one) for name, one in values.items()}, kept, ties=ties)
+        select = jax.jit(partial(largest_of_each, kept=kept, ties=ties))
+        masks = select({name: jnp.asarray(one) for name, one in values.items()})
         for name, mask in masks.items():
             np.testing.assert_array_equal(mask, by_sorting(values[name], kept[name], ties), err_msg=name)
 

@@ -72,6 +72,7 @@ def test_a_layer_of_zeros_stays_finite():
     np.testing.assert_array_equal(weights(np.zeros(4)), np.zeros(4))
 
 
+@pytest.mark.slow
 def test_a_short_run():
     check_run(twn())
 

@@ -78,8 +78,8 @@ def cases():
     for model in MODEL_DATA:
         for method in METHODS:
             options = {"form": "im2col" if model in LARGE else "auto"} if method == "signed" else NARROW
-            # The nets are tested by golden values, too; what a step is for each method, the FCN shows.
-            slow = model in (*DEEP, *LARGE) or (model != "fcn" and method != "signed")
+            # The nets are tested by golden values, too; what a step is, the signed FCN shows.
+            slow = (model, method) != ("fcn", "signed")
             yield pytest.param(model, method, options, marks=[pytest.mark.slow] if slow else [])
 
 
@@ -87,7 +87,7 @@ def cases():
     ("model", "method"),
     [
         # Binary masks cover what signed ones do, and test_graph.py has the shapes of the deepest nets, slow to trace.
-        pytest.param(model, method, marks=[pytest.mark.slow] if model in DEEP and method != "signed" else [])
+        pytest.param(model, method, marks=[pytest.mark.slow] if model in DEEP else [])
         for model in MODEL_DATA
         for method in METHODS
     ],

@@ -25,7 +25,13 @@ SLOW += (
     "conv6-baseline",
     "conv8-baseline",
 )  # as the smaller ones
-SLOW += ("resnet20-baseline-auto", "resnet20-masked-auto")  # beside their plain form
+SLOW += (
+    "conv2-masked-auto",
+    "conv2-masked-im2col",
+    "resnet20-masked-plain",
+    "resnet20-baseline-auto",
+    "resnet20-masked-auto",
+)  # beside their plain form
 # On a CPU, `auto` is `im2col` in the first layer and `winograd` in the others.
 OTHERS = {
     "conv2-masked": ("im2col", "plain"),
@@ -154,7 +160,14 @@ def test_golden(case, form, convolves):
         assert kept(case, rule, params, frozen) == recipe["kept_fraction"]
 
 
-@pytest.mark.parametrize("case", [case for case in CASES + CONVOLUTIONAL if case["masked"]], ids=identify)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=pytest.mark.slow if case["name"] in SLOW else [], id=identify(case))
+        for case in CASES + CONVOLUTIONAL
+        if case["masked"]
+    ],
+)
 def test_golden_masks(case):
     params, frozen, _ = begin(case)
     shares = [score_bound(shape) if case["batchnorm_layers"] else 1 for _, shape in case["layers"]]

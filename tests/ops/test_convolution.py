@@ -104,7 +104,7 @@ def test_every_form_is_xlas_convolution(case):
 
 @pytest.mark.parametrize("epilogue", EPILOGUES)
 @pytest.mark.parametrize("size", [(6, 4), (5, 7)], ids=["even", "odd"])
-@pytest.mark.parametrize("tiles", [ONE_TILE, 12, 256])
+@pytest.mark.parametrize("tiles", [ONE_TILE, 12, pytest.param(256, marks=pytest.mark.slow)])
 def test_the_epilogue_is_applied_in_blocks_of_any_size(monkeypatch, epilogue, size, tiles):
     monkeypatch.setattr(convolution, "TILES", tiles)
     x, w = draw((6, *size, 5), (3, 3, 5, 4))
@@ -145,7 +145,7 @@ def products_in(jaxpr):
 
 
 @pytest.mark.parametrize("form", ["im2col", "winograd"])
-@pytest.mark.parametrize("tiles", [ONE_TILE, 256])
+@pytest.mark.parametrize("tiles", [ONE_TILE, pytest.param(256, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("inside", [lambda f: f, jax.jit], ids=["plain", "jit"])
 def test_nobody_pays_for_a_cotangent_that_is_not_asked_for(monkeypatch, form, tiles, inside):
     monkeypatch.setattr(convolution, "TILES", tiles)
@@ -158,7 +158,7 @@ def test_nobody_pays_for_a_cotangent_that_is_not_asked_for(monkeypatch, form, ti
     one = jax.grad(loss, argnums=1)
     assert products_in(jax.make_jaxpr(both)(x, w).jaxpr) == 3
     assert products_in(jax.make_jaxpr(one)(x, w).jaxpr) == 2
-    close(one(x, w), both(x, w)[1], rtol=1e-6)
+    close(jax.jit(one)(x, w), jax.jit(both)(x, w)[1], rtol=1e-6)
 
 
 def test_nobody_pays_for_it_inside_a_scan_over_batches():
@@ -176,7 +176,7 @@ def test_vectorised_seeds_are_each_seed_alone(monkeypatch, form, shared):
     monkeypatch.setattr(convolution, "TILES", ONE_TILE)
     x, w = draw((3, 2, 4, 6, 3), (3, 3, 3, 3, 16))
     function = partial(same_size, form=form, epilogue=POOL_ELU)
-    one = lambda x, w: all_of(function, x, w, jit=lambda f: f)  # noqa: E731
+    one = jax.jit(lambda x, w: all_of(function, x, w, jit=lambda f: f))
     found = jax.jit(jax.vmap(one, in_axes=(None if shared else 0, 0)))(x[0] if shared else x, w)
     for seed in range(3):
         close(jax.tree.map(lambda leaf, seed=seed: leaf[seed], found), one(x[0 if shared else seed], w[seed]))
@@ -204,6 +204,7 @@ def test_training_steps_in_a_scan_are_those_outside(monkeypatch, form):
 small = st.integers(1, 5)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=25)
 @given(
     batch=small,
@@ -274,7 +275,13 @@ def test_bfloat16_gradients_are_products_of_rounded_operands(monkeypatch, window
 @pytest.mark.usefixtures("native")
 @pytest.mark.parametrize(
     ("form", "window", "strides"),
-    [("xla", 3, (1, 1)), ("auto", 3, (2, 2)), ("im2col", 3, (1, 1)), ("winograd", 3, (1, 1)), ("auto", 1, (2, 2))],
+    [
+        ("xla", 3, (1, 1)),
+        ("auto", 3, (2, 2)),
+        ("im2col", 3, (1, 1)),
+        ("auto", 1, (2, 2)),
+        pytest.param("winograd", 3, (1, 1), marks=pytest.mark.slow),
+    ],
 )
 def test_what_bfloat16_does_to_outputs_and_gradients(form, window, strides):
     """As the table of docs/speed.md and --help say."""

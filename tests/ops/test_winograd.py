@@ -108,6 +108,7 @@ def test_a_ternary_kernels_transform_is_exact_in_bfloat16(w):
     np.testing.assert_array_equal(found, rounded(found))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("native", [False, True])
 @pytest.mark.parametrize("block", [1, 256])
 def test_bfloat16_rounds_the_transforms_and_sums_in_float32(monkeypatch, native, block):

@@ -45,7 +45,18 @@ def test_a_density_of_the_signed_supermask_is_a_steered_threshold():
         assert config == dataclasses.replace(plain, **named) and "counted=" in config.method_options
 
 
-@pytest.mark.parametrize("method", LITERATURE)
+QUICK = (
+    "steered",
+    "edge_popup",
+    "granet",
+    "ttq",
+    "bnn",
+)  # one of each kind; the others are trained in tests of their own
+
+
+@pytest.mark.parametrize(
+    "method", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in LITERATURE]
+)
 def test_every_learner_is_built_and_starts(method):
     config = make("fcn", method, width=0.02)
     net = build.build(config)

@@ -72,6 +72,7 @@ def test_the_variables_are_those_of_the_masks_and_the_accuracy(result):
         assert hits.mean() == pytest.approx(result.final("test_accuracy")[place])
 
 
+@pytest.mark.slow
 def test_a_group_too_large_for_the_memory_is_halved(result, monkeypatch):
     real = experiment.train_members
 
@@ -104,6 +105,7 @@ def test_frozen_weights_stay_as_they_were_drawn(result):
     chex.assert_trees_all_equal(*kernels)
 
 
+@pytest.mark.slow
 def test_dropout_and_batch_statistics():
     again = [train(ssm.Supermask(Dropped(), others="trained"), epochs=4) for _ in range(2)]
     chex.assert_trees_all_equal(again[0].variables, again[1].variables)
@@ -142,6 +144,7 @@ def test_trees_of_inputs_and_targets_another_loss_and_metric():
     assert "test_accuracy" not in result.history[0] and result.history[-1]["learning_rate"] < 0.05
 
 
+@pytest.mark.slow
 def test_several_labels_a_sample():
     symbols = np.arange(60 * 5).reshape(60, 5) % 3
     net = ssm.Supermask(nn.Sequential([nn.Embed(3, 16), nn.Dense(3)]))
@@ -149,6 +152,7 @@ def test_several_labels_a_sample():
     assert result.final("test_accuracy").min() > 0.9
 
 
+@pytest.mark.slow
 def test_a_transformation_is_used_as_it_is_and_a_factory_is_given_traced_rates():
     own = train(sequential(), optimizer=optax.sgd(0.1), learning_rate=7.0)
     factory = train(sequential(), optimizer=optax.sgd, learning_rate=0.1, schedule=lambda step: np.ones(step.shape))
@@ -214,6 +218,7 @@ def test_wrong_arguments_are_one_message(options, message):
         train(net, **options)
 
 
+@pytest.mark.slow
 def test_layers_with_a_learner_of_their_own():
     rule = ssm.learners.by_layer({"layers_2": dense(), "*": ssm.learners.signed()})
     module = nn.Sequential([nn.Dense(32), nn.elu, nn.Dense(4)])
@@ -226,6 +231,7 @@ def test_layers_with_a_learner_of_their_own():
     assert last.shape == (1, *alone["params"]["net"]["layers_2"]["kernel"].shape)
 
 
+@pytest.mark.slow
 def test_a_module_with_a_collection_named_frozen_and_metadata():
     class Own(nn.Module):
         @nn.compact

@@ -113,6 +113,7 @@ def test_a_folder_that_becomes_read_only_loses_nothing(digits, folder_of_everyon
     same(run, whole)
 
 
+@pytest.mark.slow
 def test_a_group_too_large_for_the_memory_is_halved_and_goes_on_from_its_checkpoint(digits, tmp_path, whole):
     def fill(now):
         if len(now.seeds) > 1 and now.epoch == 3:

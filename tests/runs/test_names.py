@@ -184,6 +184,7 @@ def test_of_a_run_and_its_published_form_under_an_older_name_the_larger_is_read(
     assert run.name == "fcn-binary-elus-694d3e8cef"
 
 
+@pytest.mark.slow
 def test_an_older_folder_is_resumed(digits, tmp_path):
     config = short(digits)
     whole = run_config(config, digits, [0, 3], out=tmp_path / "whole")

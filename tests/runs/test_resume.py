@@ -82,6 +82,7 @@ def test_again_and_again(made, tmp_path):
         same(one, other)
 
 
+@pytest.mark.slow
 def test_in_other_groups_and_on_more_devices(digits, tmp_path):
     one, eight = (Made(short(digits), digits, devices) for devices in (1, 8))
     whole = one.trained()

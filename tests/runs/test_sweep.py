@@ -49,6 +49,7 @@ POINTS = ({"learning_rate": 0.05, "threshold": "0.01"}, {"learning_rate": 0.02, 
 SEEDS = [0, 4]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["absolute", pytest.param("quantile", marks=pytest.mark.slow)])
 def test_a_sweeps_runs_are_the_single_ones_bit_for_bit(digits, tmp_path, rule):
     points = POINTS

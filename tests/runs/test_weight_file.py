@@ -104,6 +104,7 @@ MAGNITUDES = {"edge_popup": 1, "mpt": 1, "ttq": 2, "rigl": 9}
 """Of a layer, at most; 9 for those that are each a weight's own."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [pytest.param(name, marks=SLOW if name in ("mpt", "ttq") else []) for name in MAGNITUDES])
 def test_a_run_keeps_the_weights_that_it_evaluates(method, digits, tmp_path):
     run = run_config(literature(digits, method), digits, [0], out=tmp_path)
@@ -134,6 +135,7 @@ def test_a_run_with_nothing_frozen_is_not_called_old(recwarn):
         check_frozen(run, 0, {"Dense_0": np.zeros(2)})
 
 
+@pytest.mark.slow
 def test_the_papers_methods_keep_none(digits, tmp_path):
     run = run_config(short(digits, epochs=1, width=0.05), digits, [0], out=tmp_path)
     assert not weight_path(run.folder, 0).parent.exists()

@@ -77,6 +77,7 @@ def test_a_guess_is_compiled_once_and_what_goes_wrong_is_no_harm():
     assert compiled == [SIZES[0], ()]
 
 
+@pytest.mark.slow
 def test_an_epoch_is_compiled_without_training_anything(digits):
     config = dying_config(digits)
     data = dict(zip(("train", "test", "order"), build.parts(config, digits), strict=True))

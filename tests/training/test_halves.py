@@ -34,6 +34,7 @@ def group(pictures):
     return trained(pictures, SEEDS, 1)
 
 
+@pytest.mark.slow
 def test_a_seed_alone_on_two_devices_is_the_same_as_in_a_group(pictures, group):
     same(trained(pictures, [4], 2, apart=True), group, 4)
 
@@ -52,6 +53,7 @@ def test_an_odd_batch_has_its_halves_too(pictures):
     same(trained(pictures, [4], 2, apart=True, **odd), trained(pictures, [2, 4], 1, **odd), 4)
 
 
+@pytest.mark.slow
 def test_halves_are_the_whole_but_for_rounding(pictures, group, monkeypatch):
     make_task = build.make_task
     monkeypatch.setattr(build, "make_task", lambda *a, **more: replace(make_task(*a, **more), halves=False))

@@ -75,6 +75,7 @@ def test_frozen_weights_are_in_their_places(group, whole):
         chex.assert_trees_all_equal(group.variables[seed]["frozen"], whole.variables[seed]["frozen"])
 
 
+@pytest.mark.slow
 def test_a_seed_depends_on_no_other(group, run):
     same(run([3]), group, 3)
 

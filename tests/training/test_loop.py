@@ -93,11 +93,12 @@ def test_a_seed_in_a_group_equals_the_seed_alone_bit_for_bit(digits, alone):
     same(alone, run(digits, [0, 3, 5]), 3)
 
 
-@pytest.mark.parametrize("devices", [pytest.param(2, marks=pytest.mark.slow), 8])
+@pytest.mark.parametrize("devices", [2, pytest.param(8, marks=pytest.mark.slow)])
 def test_a_seed_does_not_depend_on_the_devices(digits, alone, devices):
     same(alone, run(digits, [1, 3, 4], devices=devices), 3)
 
 
+@pytest.mark.slow
 def test_vectorised_seeds_agree_within_float_tolerance(digits, alone):
     """`vmap` makes other (batched) matrix products: equal to rounding, so a mask may differ where a score is at tau."""
     other = run(digits, [0, 3], loop="vmap")
@@ -118,6 +119,7 @@ def test_the_folded_step_equals_the_general_one_bit_for_bit(digits, alone):
     same(alone._replace(params={3: {"net": scores}}), general, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["binary", "baseline"])
 def test_other_methods(digits, method):
     result = run(digits, [0], method=method)
@@ -137,6 +139,7 @@ def test_a_fixed_order_is_used_by_all_seeds_and_a_reshuffled_one_is_each_seeds_o
     assert made(digits)[0].order is None
 
 
+@pytest.mark.slow
 def test_a_seeds_own_fixed_order_is_its_first(digits, alone):
     result = run(digits, [0, 3], order="fixed_by_seed")
     same(result, run(digits, [3], order="fixed_by_seed"), 3)
@@ -144,6 +147,7 @@ def test_a_seeds_own_fixed_order_is_its_first(digits, alone):
     assert losses[0][0] == losses[1][0] and losses[0][1] != losses[1][1]
 
 
+@pytest.mark.slow
 def test_bfloat16_products(digits, alone):
     result = run(digits, [3], precision="bfloat16")
     assert result.history[-1]["test_accuracy"] > 0.9
@@ -351,6 +355,7 @@ def test_training_ends_when_the_last_seed_stops(digits, group):
     same(group, result, DULL)
 
 
+@pytest.mark.slow
 def test_vectorised_seeds_stop_one_by_one_too(digits, group):
     result = plateaued(digits, [0, DULL, 3], loop="vmap")
     assert [len(rows_of(result, seed)) for seed in (0, DULL, 3)] == [5, 3, 5]
@@ -448,6 +453,7 @@ def test_an_augmented_seed_alone_is_the_seed_in_a_group(pictures, augment):
     same(group, run(pictures, [3], augment=augment, **TINY), 3)
 
 
+@pytest.mark.slow
 def test_every_epoch_and_seed_is_augmented_anew(pictures):
     """With rates of 0 and one order of the data nothing else differs between epochs, nor between two equal nets."""
     losses = {}

@@ -39,6 +39,7 @@ def test_they_are_held_inside_and_as_they_were_outside():
         assert jax.random.key_data(jax.random.key(1))[1] == 8
 
 
+@pytest.mark.slow
 def test_a_seed_is_the_same_under_other_settings(digits):
     config = short(digits, epochs=1, weight_distribution="normal", order="fixed")
 
