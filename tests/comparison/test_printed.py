@@ -8,7 +8,16 @@ from ssm.runs.estimate import count_masked
 from tests.support.summaries import put
 
 
-@pytest.mark.parametrize("model", sorted({one.model for one in ROWS}))
+LARGE = ("resnet18", "vgg19", "wrn22_2")  # tests/models/test_literature.py counts them, too
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in LARGE else [])
+        for name in sorted({one.model for one in ROWS})
+    ],
+)
 def test_weights_are_counted(model):
     for method, counted in {one.method: one.counted for one in ROWS if one.model == model and one.method}.items():
         given = {"model": model, "method": method, "preset": "published", "dataset": "cifar10", "samples": 50_000}

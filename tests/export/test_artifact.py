@@ -30,7 +30,7 @@ NETS = {
 }
 
 
-SLOW = ("stem", "affine", "bfloat16")  # to compile
+SLOW = ("conv2", "stem", "affine", "bfloat16")  # to compile
 
 
 @pytest.fixture(scope="module", params=[pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in NETS])

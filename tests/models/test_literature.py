@@ -98,10 +98,11 @@ def test_the_given_convolution_and_product_are_used_everywhere(name):
 @pytest.mark.parametrize(
     "name",
     [
-        "vgg_small_1024x2",
         "resnet18",
-        "wrn22_2",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("vgg_small", "vgg_small_1024", "vgg19")),
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("vgg_small", "vgg_small_1024", "vgg_small_1024x2", "vgg19", "wrn22_2")
+        ),
     ],
 )
 def test_a_step_of_training_changes_every_average_and_leaves_padding_out(name):

@@ -108,7 +108,12 @@ def test_steps_are_at_shares_of_all_epochs():
     np.testing.assert_allclose(rates, [0.01, 0.01, 0.001, 0.001, 0.0001], rtol=1e-5)
 
 
-@pytest.mark.parametrize(("model", "method"), PAIRS)
+LARGE = ("resnet18", "vgg19", "wrn22_2")
+
+
+@pytest.mark.parametrize(
+    ("model", "method"), [pytest.param(*pair, marks=pytest.mark.slow if pair[0] in LARGE else []) for pair in PAIRS]
+)
 def test_every_published_recipe_is_whole(model, method):
     config = make(model, method, "published")
     net = build.build(config)

@@ -87,7 +87,8 @@ def test_a_seed_depends_on_no_other_on_another_device(group, run):
         same(again, group, seed)
 
 
-@pytest.mark.parametrize("stop", [pytest.param(2, marks=pytest.mark.slow), 5])
+@pytest.mark.slow
+@pytest.mark.parametrize("stop", [2, 5])
 def test_a_group_that_was_stopped_is_resumed_bit_for_bit(digits, group, tmp_path, stop):
     trainer, config = dying_trainer(digits, resumable=True), dying_config(digits)
     members = [build.member(config, seed, key=f"dying/{seed}") for seed in SEEDS]
