@@ -7,7 +7,6 @@ from ssm.recipes.config import resolve
 from ssm.runs.estimate import count_masked
 from tests.support.summaries import put
 
-
 LARGE = ("resnet18", "vgg19", "wrn22_2")  # tests/models/test_literature.py counts them, too
 
 
