@@ -44,7 +44,7 @@ class Options:
         _choice("elus", "he", "xavier", "elu", "paper_formula"),
     ] = None
     """Scale of the frozen weights: elus, for the baseline elu, unless it is said here."""
-    preset: Literal["default", "paper", "code", "sinn1", "sinn2", "protocol", "published"] = "default"
+    preset: Literal["default", "paper", "code", "sinn1", "sinn2", "best", "protocol", "published"] = "default"
     """Recipe: what works best, the paper's, its program's, or its sparser SiNN 1 and 2 (signed; fcn and Conv nets); to
     compare methods, all on one protocol (their default), or each as it was published."""
     dataset: str = "auto"

@@ -19,6 +19,7 @@ LEAST_SLOPE = 0.5
 def steered(
     *,
     density: Annotated[float, "Share of all weights that is kept in the end."] = 0.1,
+    start: Annotated[float, "Share at the start, from which it falls to that: below 1 for larger constants."] = 1.0,
     steps: Annotated[int, "Steps until the share is reached."] = 23_450,
     counted: Annotated[int, "Step from which on the share is counted out, once rates are near 0; 0: never."] = 0,
     gain: Annotated[float, "How fast the threshold follows: the part of the error that a step takes away."] = 0.1,
@@ -28,16 +29,17 @@ def steered(
     """Return the signed learner whose thresholds follow the remaining weights, by one factor for all layers.
 
     After each step log(threshold) moves by gain * (log(density now) - log(density wanted)) / slope, where the wanted
-    density is on a line, in logarithms, from 1 at the start to `density` at step `steps`, and slope = -d log(density) /
+    density is on a line, in logarithms, from `start` to `density` at step `steps`, and slope = -d log(density) /
     d log(threshold), counted between the threshold and one 2 % above it.  Without the slope, which late in training
     reaches some tens because scores gather at the threshold, the density swings about the wanted one.  Where rates end
     at 0 they gather so closely that it swings nevertheless: from step `counted` on, when scores hardly move, the
     thresholds are where `density` is left but for ties and rounding.  They start as `threshold` says of the scores,
     which must not be at 0.
 
-    Raises UserError for a density outside (0, 1], numbers that are not above 0, or a `counted` before `steps`.
+    Raises UserError for a share outside (0, 1], numbers that are not above 0, or a `counted` before `steps`.
     """
-    require(density, "density", "in (0, 1]", lambda value: 0 < value <= 1)
+    for name, share in (("density", density), ("start", start)):
+        require(share, name, "in (0, 1]", lambda share: 0 < share <= 1)
     for name, value in (("steps", steps), ("gain", gain)):
         require(value, name, "above 0", lambda value: value > 0)
     require(counted, "counted", f"0, or a step from steps={steps} on", lambda value: value == 0 or value >= steps)
@@ -62,7 +64,7 @@ def steered(
         kept, total = logarithm_of_kept(1.0), sum(score.size for score in after.params.values())
         slope = (kept - logarithm_of_kept(NEARBY)) / jnp.log(NEARBY)
         done = jnp.minimum((step + 1) / steps, 1.0)
-        error = kept - jnp.log(total) - done * jnp.log(density)
+        error = kept - jnp.log(total) - (1 - done) * jnp.log(start) - done * jnp.log(density)
         return jnp.exp(gain * error / jnp.maximum(slope, LEAST_SLOPE)).astype(jnp.float32)
 
     def finish(key, step, before, after):

@@ -43,7 +43,7 @@ class Config:
     model: str
     method: str
     init: Literal["elus", "he", "xavier", "elu", "paper_formula"]
-    preset: Literal["default", "paper", "code", "sinn1", "sinn2", "protocol", "published"]
+    preset: Literal["default", "paper", "code", "sinn1", "sinn2", "best", "protocol", "published"]
     dataset: str
     epochs: int
     batch_size: int

@@ -43,6 +43,19 @@ def test_from_a_step_on_the_share_is_counted_out(density, rule, scores):
     assert left[20] != left[21] or density == 1
 
 
+def test_the_share_may_start_below_1():
+    kernels = {"a": jax.random.normal(jax.random.key(1), (80, 50)), "b": jax.random.normal(jax.random.key(2), (50, 10))}
+    learner = steered(start=0.2, density=0.05, steps=400)
+    params, state = learner.init(jax.random.key(0), kernels)
+    left = {}
+    for steps in (40, 200, 500):
+        after = train(learner, lambda weights: 0 * weights["a"].sum(), params, state, sgd(0.0), steps)
+        left[steps] = (
+            sum(float(jnp.abs(mask).sum()) for mask in learner.masks(after.params, after.state).values()) / 4500
+        )
+    assert [left[steps] for steps in (40, 200, 500)] == pytest.approx([0.2 * 0.25**0.1, 0.1, 0.05], rel=0.05)
+
+
 def test_more_scores_of_0_than_may_be_hidden_leave_the_threshold_as_it_is():
     def zeros(key, shape, dtype):
         return gathered(key, shape, dtype) * (jax.random.uniform(key, shape) < 0.5)
@@ -52,6 +65,12 @@ def test_more_scores_of_0_than_may_be_hidden_leave_the_threshold_as_it_is():
     params, state = learner.init(jax.random.key(0), kernels)
     after = train(learner, lambda weights: 0 * weights["a"].sum(), params, state, sgd(0.0), 13)
     assert int(jnp.abs(learner.masks(after.params, after.state)["a"]).sum()) == int((params["a"] != 0).sum())
+
+
+@pytest.mark.parametrize("options", [{"density": 0.0}, {"start": 0.0}, {"start": 1.5}])
+def test_shares_out_of_range_are_refused(options):
+    with pytest.raises(UserError, match=next(iter(options))):
+        steered(**options)
 
 
 def test_counting_does_not_begin_before_the_share_is_reached():

@@ -60,7 +60,7 @@ def test_what_the_user_says_wins():
     [
         ({"model": "lenet"}, "--model=lenet is not known; choose one of: fcn, conv2, conv4, conv6, conv8, resnet20, "),
         ({"method": "ternary"}, "signed, binary, baseline"),
-        ({"preset": "best"}, "default, paper, code, sinn1, sinn2"),
+        ({"preset": "finest"}, "default, paper, code, sinn1, sinn2, best"),
         (
             {"dataset": "cifar10"},
             "--model=fcn is not made for --dataset=cifar10; it takes mnist, fashion_mnist, mnist5k",

@@ -208,15 +208,26 @@ def test_sinn_is_the_papers_recipe_with_two_other_values(preset, expected, model
 )
 def test_every_combination_resolves_or_says_what_does(model, method, preset):
     sinn = preset in ("sinn1", "sinn2") and (method != "signed" or model in RESNETS)
+    best = preset == "best" and (model != "fcn" or method == "binary")
     built = preset == "code" and method == "baseline" and model in ("resnet56", "resnet110")
     for dataset in MODEL_DATA[model]:
-        if not (sinn or built):
+        if not (sinn or best or built):
             assert make(model, method, preset, dataset).preset == preset
             continue
         with pytest.raises(UserError, match=f"--preset={preset} has no recipe for .*{model}") as error:
             make(model, method, preset, dataset)
-        says = "fcn, conv2, conv4, conv6, conv8; " if sinn else "cannot build it; "
+        says = "fcn, conv2, conv4, conv6, conv8; " if sinn else "for the fcn, " if best else "cannot build it; "
         assert says in str(error.value) and "--preset=default" in str(error.value)
+
+
+def test_best_is_steered_to_2_percent_and_its_dense_net_has_the_same_images():
+    config, dense = make("fcn", preset="best"), make("fcn", "baseline", "best")
+    assert (config.density, config.learning_rate, config.weight_decay) == (0.02, 0.15, 5e-4)
+    assert config.factor == pytest.approx(math.sqrt(12)) and "counted=" in config.method_options
+    for name in ("epochs", "augment", "schedule", "batch_size"):
+        assert getattr(config, name) == getattr(dense, name)
+    assert (config.augment, config.schedule, dense.decay, dense.density) == ("shift", "cosine", "coupled", 0)
+    assert make("fcn", preset="best", density=0.014).density == 0.014
 
 
 def test_the_factor_follows_the_scale():

@@ -5,6 +5,7 @@ from copy import copy
 from pathlib import Path
 from typing import Any
 
+from paper.tables.printed import WITHOUT_ROW
 from ssm.analysis import Equality, Shares, by_layer, equality, shares
 from ssm.errors import UserError
 from ssm.recipes.presets import MODEL_DATA, PRESETS
@@ -14,7 +15,6 @@ from ssm.viz import labels
 CNNS = ("conv2", "conv4", "conv6", "conv8")
 FEEDFORWARD = ("fcn", *CNNS)
 INITS = ("elus", "he", "xavier")
-SINN = ("sinn1", "sinn2")
 
 # Settings of the paper's main experiments, which a run that represents a model, method and init must have.
 _PLAIN = {"width": 1.0, "projections": 1, "score_scale": "xavier"}
@@ -62,15 +62,15 @@ class Shelf:
     ) -> FinishedRun | None:
         """Return the run that represents a model, method and init, or None.
 
-        sinn: sinn1 or sinn2; otherwise these presets are excluded.  masks: number of seeds whose masks must exist.
-        other: settings that differ from the paper's main experiments.
+        sinn: sinn1 or sinn2; otherwise these presets and `best` are excluded.  masks: number of seeds whose masks must
+        exist.  other: settings that differ from the paper's main experiments.
         Of several, one on the model's own data set is preferred, then the most seeds, then the most epochs.
         """
         wanted = _PLAIN | {"model": model, "method": method, "init": init} | other
 
         def fits(run: FinishedRun) -> bool:
             preset = run.setting("preset")
-            if (preset != sinn) if sinn else (preset in SINN):
+            if (preset != sinn) if sinn else (preset in WITHOUT_ROW):
                 return False
             usual = {"weight_distribution": "uniform" if method == "baseline" else "signed_constant"}
             usual["batch_norm"] = _batch_norm(model, method)
@@ -85,7 +85,7 @@ class Shelf:
         fitting = [
             run
             for run in self.runs
-            if _is(run, wanted) and run.setting("preset") not in SINN and len(run.mask_seeds) >= masks
+            if _is(run, wanted) and run.setting("preset") not in WITHOUT_ROW and len(run.mask_seeds) >= masks
         ]
         found = []
         for first in (run for run in fitting if run.setting(setting) == values[0]):

@@ -19,7 +19,7 @@ _USUAL: Record = {name: NEUTRAL[name] for name in _NEUTRAL} | {"score_scale": "x
 SETTINGS = (*_USUAL, "weight_distribution")
 """The settings that choose a run's row in the paper, beside model, method, init and data set."""
 # Separate recipes, without a row in the paper.
-WITHOUT_ROW = ("sinn1", "sinn2")
+WITHOUT_ROW = ("sinn1", "sinn2", "best")
 
 _SECTIONS = ("weights", "sinn", "hyperparameters", "architectures", "literature_cifar10", "supermask_literature")
 
