@@ -48,12 +48,12 @@ def test_the_share_may_start_below_1():
     learner = steered(start=0.2, density=0.05, steps=400)
     params, state = learner.init(jax.random.key(0), kernels)
     left = {}
-    for steps in (40, 200, 500):
+    for steps in (100, 200, 500):
         after = train(learner, lambda weights: 0 * weights["a"].sum(), params, state, sgd(0.0), steps)
         left[steps] = (
             sum(float(jnp.abs(mask).sum()) for mask in learner.masks(after.params, after.state).values()) / 4500
         )
-    assert [left[steps] for steps in (40, 200, 500)] == pytest.approx([0.2 * 0.25**0.1, 0.1, 0.05], rel=0.05)
+    assert [left[steps] for steps in (100, 200, 500)] == pytest.approx([0.2 * 0.25**0.25, 0.1, 0.05], rel=0.05)
 
 
 def test_more_scores_of_0_than_may_be_hidden_leave_the_threshold_as_it_is():
