@@ -140,7 +140,7 @@ _CODE = (
 _BEST = (
     *_TEXT,
     change("fcn", ("signed", "baseline"), epochs=200, augment="shift", schedule="cosine"),
-    change("fcn", "signed", density=0.02, learning_rate=0.15, elus_factor=math.sqrt(12)),  # c = sqrt(24 / fan_in)
+    change("fcn", "signed", learning_rate=0.1, weight_decay=2.3e-3, elus_factor=math.sqrt(12)),  # c = sqrt(24 / fan_in)
     change("fcn", "baseline", learning_rate=0.05, weight_decay=5e-4, decay="coupled"),
 )
 

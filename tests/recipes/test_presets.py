@@ -220,14 +220,14 @@ def test_every_combination_resolves_or_says_what_does(model, method, preset):
         assert says in str(error.value) and "--preset=default" in str(error.value)
 
 
-def test_best_is_steered_to_2_percent_and_its_dense_net_has_the_same_images():
+def test_best_has_a_larger_constant_and_more_decay_and_its_dense_net_the_same_images():
     config, dense = make("fcn", preset="best"), make("fcn", "baseline", "best")
-    assert (config.density, config.learning_rate, config.weight_decay) == (0.02, 0.15, 5e-4)
-    assert config.factor == pytest.approx(math.sqrt(12)) and "counted=" in config.method_options
+    assert (config.learning_rate, config.weight_decay, config.density) == (0.1, 2.3e-3, 0)
+    assert (config.factor, config.threshold) == (pytest.approx(math.sqrt(12)), "absolute:0.01")
     for name in ("epochs", "augment", "schedule", "batch_size"):
         assert getattr(config, name) == getattr(dense, name)
-    assert (config.augment, config.schedule, dense.decay, dense.density) == ("shift", "cosine", "coupled", 0)
-    assert make("fcn", preset="best", density=0.014).density == 0.014
+    assert (config.augment, config.schedule, dense.decay) == ("shift", "cosine", "coupled")
+    assert "counted=" in make("fcn", preset="best", density=0.014).method_options
 
 
 def test_the_factor_follows_the_scale():
