@@ -12,6 +12,7 @@ import pytest
 
 import ssm
 from ssm import data
+from tests.support.quick import quick
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "experiments" / "results" / "README.md"]
@@ -106,7 +107,7 @@ def test_embedded_tables_are_up_to_date():
     assert done.returncode == 0, f"make results brings them up to date\n{done.stdout}{done.stderr}"
 
 
-@pytest.mark.parametrize(("form", "suffix"), [("markdown", "md"), ("latex", "tex"), ("csv", "csv")])
+@pytest.mark.parametrize(("form", "suffix"), quick([("markdown", "md"), ("latex", "tex"), ("csv", "csv")]))
 def test_the_tables_are_those_of_the_committed_runs(form, suffix):
     done = run("experiments/table.py", "experiments/results", f"--format={form}")
     committed = (ROOT / "docs" / "results" / f"tables.{suffix}").read_text(encoding="utf-8")

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.flax_features import DOCUMENT, FEATURES, MODULES, ONLY, REFUSED, refused_row, row, tried
+from tests.support.quick import quick
 
 TEXT = DOCUMENT.read_text(encoding="utf-8")
 QUICK = ("Dense", "own collection `frozen`")
@@ -27,7 +28,7 @@ def test_the_document_has_a_row_for_every_feature_and_a_column_for_every_module(
     assert [line.split(" | ")[0].removeprefix("| ") for line in table[2 : 2 + len(FEATURES)]] == list(FEATURES)
 
 
-@pytest.mark.parametrize(("feature", "name"), CASES)
+@pytest.mark.parametrize(("feature", "name"), quick(CASES, 15))
 def test_what_the_module_does_the_supermask_does(feature, name):
     assert tried(feature, name) == cell(feature, name)
 

@@ -11,6 +11,7 @@ from ssm import initializers, learners, thresholds
 from ssm.errors import UserError
 from ssm.optim import sgdw
 from ssm.supermask import Supermask, joined
+from tests.support.quick import quick
 
 KEY = jax.random.key(0)
 
@@ -59,7 +60,7 @@ def masked_names(tree):
     return {path for path in flatten_dict(tree) if path[-1] in ("kernel", "embedding")}
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", quick(MODULES, 3))
 def test_any_module_is_masked(name):
     module, x = MODULES[name]
     net, variables = start(module, x)
@@ -83,7 +84,7 @@ def test_any_module_is_masked(name):
     np.testing.assert_array_equal(net.apply(variables, x, **options), expected)
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", quick(MODULES, 3))
 def test_training_moves_scores_and_leaves_frozen_bit_identical(name):
     module, x = MODULES[name]
     net, variables = start(module, x)
@@ -214,6 +215,7 @@ def test_remat_and_scan():
     assert output.shape == (2, 4)
 
 
+@pytest.mark.slow
 def test_attention_kernels_have_the_fans_of_matrices():
     module = nn.MultiHeadDotProductAttention(num_heads=16)
     init = initializers.signed_constant(initializers.he())
@@ -264,7 +266,7 @@ def stacked_of(net, count, x):
     return jax.vmap(net.init, (0, None))(jax.random.split(KEY, count), x)
 
 
-@pytest.mark.parametrize("rule", [thresholds.fraction_of_max(0.5), thresholds.quantile(0.3)])
+@pytest.mark.parametrize("rule", quick([thresholds.fraction_of_max(0.5), thresholds.quantile(0.3)]))
 @pytest.mark.parametrize("count", [3, 4])  # 4 seeds broadcast against kernels of 4 columns
 def test_stacked_seeds_have_the_masks_and_weights_of_each(rule, count):
     x = jnp.ones((2, 6))

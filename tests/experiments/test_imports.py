@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.made_runs import make_run
 from tests.support.programs import Place
+from tests.support.quick import quick
 
 PROGRAMS = ("train", "sweep", "reproduce", "table", "figures", "sizes", "status", "report")
 
@@ -17,7 +18,7 @@ def modules(tmp_path, name, *arguments):
     return set(re.findall(r"^import time:.*\| +(\S+)$", done.stderr, re.MULTILINE))
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", quick(PROGRAMS, 3))
 def test_help_needs_no_jax(tmp_path, name):
     found = modules(tmp_path, name, "--help")
     assert "tyro" in found

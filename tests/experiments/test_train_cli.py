@@ -16,6 +16,7 @@ from ssm.runs.history import read_history
 from ssm.runs.mask_file import load_masks
 from ssm.runs.names import config_hash
 from tests.support.programs import ROOT, Place
+from tests.support.quick import quick
 
 TRAIN, TEST = 320, 100
 LAYERS = {"Dense_0": (784, 300), "Dense_1": (300, 100), "Dense_2": (100, 10)}
@@ -180,6 +181,7 @@ def test_the_same_command_again_trains_nothing(first, again):
     assert again.files == first.files
 
 
+@pytest.mark.slow
 def test_further_seeds_leave_the_finished_ones_alone(first, more):
     masks = {name for name in more.files if name.startswith("masks/")}
     assert masks == {"masks/seed-0000.npz", "masks/seed-0001.npz", "masks/seed-0002.npz"}
@@ -193,6 +195,7 @@ def test_further_seeds_leave_the_finished_ones_alone(first, more):
     assert sorted(seed for entry in decoded(more, "environment.json") for seed in entry["seeds"]) == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_the_table_lists_the_run_beside_the_paper(more):
     done = more.place.program("table.py", more.place.here / "runs", "--tables=fcn")
     assert (done.returncode, done.stderr) == (0, "")
@@ -206,6 +209,7 @@ def test_the_table_lists_the_run_beside_the_paper(more):
     assert float(record["remaining_q95"]) == pytest.approx(100 * summary["remaining_weights"]["q95"])
 
 
+@pytest.mark.slow
 def test_a_published_run_is_listed_all_the_same(more, tmp_path):
     done = more.place.program("publish.py", more.folder, tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
@@ -254,18 +258,21 @@ def test_help_names_every_option_without_loading_jax(place):
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [
-        (["--model=vgg"], "--model=vgg is not known"),
-        (["--threshold=absolute:much"], "cannot read threshold 'absolute:much'"),
-        (["--epochs=0"], "--epochs must be a whole number above 0; got 0"),
-        ([f"--batch-size={TRAIN + 1}"], f"--batch-size={TRAIN + 1} is larger than the data set: mnist has {TRAIN}"),
-        (["--seeds=5:5"], "--seeds=5:5 names no seeds"),
-        (["--group=0"], "--group must be at least 1"),
-        (["--data-dir=nowhere"], "nowhere: no such folder"),
-        (["--data-dir=empty"], "empty: no files of mnist"),
-        (["--data-dir=damaged"], "damaged/train-images-idx3-ubyte: truncated, 5,000 bytes"),
-        (["--out=a-file"], "a-file/fcn-signed-elus-"),
-    ],
+    quick(
+        [
+            (["--model=vgg"], "--model=vgg is not known"),
+            (["--threshold=absolute:much"], "cannot read threshold 'absolute:much'"),
+            (["--epochs=0"], "--epochs must be a whole number above 0; got 0"),
+            ([f"--batch-size={TRAIN + 1}"], f"--batch-size={TRAIN + 1} is larger than the data set: mnist has {TRAIN}"),
+            (["--seeds=5:5"], "--seeds=5:5 names no seeds"),
+            (["--group=0"], "--group must be at least 1"),
+            (["--data-dir=nowhere"], "nowhere: no such folder"),
+            (["--data-dir=empty"], "empty: no files of mnist"),
+            (["--data-dir=damaged"], "damaged/train-images-idx3-ubyte: truncated, 5,000 bytes"),
+            (["--out=a-file"], "a-file/fcn-signed-elus-"),
+        ],
+        5,
+    ),
     ids=lambda value: value[0].removeprefix("--") if isinstance(value, list) else "",
 )
 def test_an_error_is_one_message_and_leaves_nothing_behind(place, data, arguments, message):

@@ -12,6 +12,7 @@ from ssm.export import flax_module
 from ssm.export.conversion import from_run
 from tests.support.artifact_nets import as_run, config, untrained
 from tests.support.artifacts import tiny
+from tests.support.quick import quick
 
 RNG = np.random.default_rng(0)
 
@@ -69,7 +70,8 @@ MORE = [pytest.param("variables", name, marks=pytest.mark.slow) for name in ("ev
 
 
 @pytest.mark.parametrize(
-    ("use", "transform"), [*((use, "jit") for use in USES), ("variables", "vmap"), ("variables", "scan"), *MORE]
+    ("use", "transform"),
+    quick([*((use, "jit") for use in USES), ("variables", "vmap"), ("variables", "scan"), *MORE], 2),
 )
 def test_first_used_inside(use, transform):
     net, function = tiny(), USES[use]

@@ -19,6 +19,7 @@ from ssm.training.epoch import EpochInputs
 from ssm.training.loop import train_members
 from ssm.training.step import Params, State, StepInputs, training_step
 from tests.support.groups import begun, same, train
+from tests.support.quick import quick
 from tests.support.tasks import LAYERS, TEST, TRAIN, make_task, masked, members, plain_loop, trainer_of
 
 STEPS = 3  # of an epoch
@@ -202,6 +203,7 @@ def test_a_rule_of_columns_keeps_so_many_of_each_column_everywhere():
         assert (np.count_nonzero(kernel, axis=0) == 2).all()
 
 
+@pytest.mark.slow
 def test_only_a_learner_of_single_weights_may_be_held_transposed():
     kept = [train(trainer_of(masked(learners.signed()), transposed=turned), members(3)) for turned in (False, True)]
     chex.assert_trees_all_close(kept[0].variables[3], kept[1].variables[3], rtol=1e-6, atol=1e-6)
@@ -330,7 +332,7 @@ def stopped(trainer, epoch, folder, seeds=(3, 5)):
     return kept[0]
 
 
-@pytest.mark.parametrize("optimizer", [optax.sgd(0.1), optax.adam(0.01)], ids=["sgd", "adam"])
+@pytest.mark.parametrize("optimizer", quick([optax.sgd(0.1), optax.adam(0.01)]), ids=["sgd", "adam"])
 @pytest.mark.parametrize("learner", [redrawn(), trained_ternary()], ids=["redrawn", "a dictionary"])
 def test_a_crash_in_the_middle_changes_nothing(learner, optimizer, tmp_path):
     trainer = trainer_of(masked(learner), optimizer)
@@ -366,7 +368,7 @@ def _carries(jaxpr):
 
 @pytest.mark.parametrize(
     ("learner", "changes"),
-    [(redrawn(), True), (redrawn()._replace(update=None), False), (learners.signed(), False)],
+    quick([(redrawn(), True), (redrawn()._replace(update=None), False), (learners.signed(), False)]),
     ids=["update", "the same without", "signed"],
 )
 def test_state_is_carried_and_stored_only_where_it_is_updated(learner, changes, tmp_path):
@@ -381,6 +383,7 @@ def test_state_is_carried_and_stored_only_where_it_is_updated(learner, changes, 
     assert (len(set(begin.frozen)) == 1) == changes
 
 
+@pytest.mark.slow
 def test_an_update_is_given_the_optimisers_state_by_layer():
     """A learner that forgets the momentum of its layers: they move as without one, the biases with it."""
 
@@ -482,7 +485,7 @@ def test_a_rule_of_columns_sees_one_shape_of_an_attention_kernel_in_all_its_func
 SETTLED = [learners.signed(), learners.signed(folded=True), learners.binary()]
 
 
-@pytest.mark.parametrize("learner", SETTLED, ids=["signed", "folded", "binary"])
+@pytest.mark.parametrize("learner", quick(SETTLED), ids=["signed", "folded", "binary"])
 def test_what_is_settled_stays_hidden_without_a_gradient(learner):
     """Of many scores and velocities, under decay or none; some of those that are not settled do come back."""
     key = jax.random.split(jax.random.key(0), 2)

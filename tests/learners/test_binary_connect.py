@@ -11,6 +11,7 @@ from ssm.learners import Step, binary_connect, bnn
 from ssm.losses import cross_entropy
 from ssm.ops.activations import sign
 from tests.support.literature import KEY, NETS, arrays, close, golden, gradient, inputs, same, train
+from tests.support.quick import quick
 from tests.support.short import check_run, net_of, short_run
 
 FILE = golden("binaryconnect_bnn")
@@ -45,7 +46,7 @@ def adam(learning_rate, epsilon=1e-8):
     return optax.GradientTransformation(optax.scale_by_adam().init, update)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", quick(CASES, 2))
 def test_the_program_s_steps(name):
     case = CASES[name]
     net, learner = case["net"], bnn() if name.startswith("bnn") else binary_connect()

@@ -8,11 +8,12 @@ from ssm.learners import edge_popup, signed_top_k
 from ssm.learners.edge_popup import SCORES
 from ssm.learners.selection import kept_of
 from tests.support.literature import check_scores, golden, inputs, scores, signed_constants
+from tests.support.quick import quick
 
 CASES = golden("edge_popup")["cases"]
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", quick(CASES))
 def test_the_program_s_steps(name):
     case = CASES[name]
     _, _, kernels = inputs(case["net"])

@@ -21,11 +21,12 @@ from tests.support.literature import (
     train,
     true_logit,
 )
+from tests.support.quick import quick
 
 GOLDEN = golden("force")
 
 
-@pytest.mark.parametrize("name", GOLDEN["cases"])
+@pytest.mark.parametrize("name", quick(GOLDEN["cases"]))
 def test_masks_of_the_published_program(name):
     case = GOLDEN["cases"][name]
     learner = learners.force(density=case["keep"], pruning_steps=case["T"], recover="snip" not in name)

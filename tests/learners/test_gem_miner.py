@@ -5,6 +5,7 @@ import pytest
 from ssm.learners import gem_miner
 from ssm.learners.gem_miner import Flagged, frozen_out
 from tests.support.literature import arrays, close, golden, inputs, objective, same, sgd, signed_constants, train
+from tests.support.quick import quick
 
 FILE = golden("gem_miner")
 CASES = FILE["cases"]
@@ -14,7 +15,7 @@ def whole(kernels):
     return {path: Flagged(kernel, jnp.ones_like(kernel)) for path, kernel in kernels.items()}
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", quick(CASES))
 def test_the_program_s_steps(name):
     case = CASES[name]
     state = whole(signed_constants(inputs(case["net"])[2]))

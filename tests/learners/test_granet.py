@@ -24,6 +24,7 @@ from tests.support.literature import (
     sgd,
     train,
 )
+from tests.support.quick import quick
 
 GOLDEN = golden("granet")
 NESTEROV = sgd(0.1, momentum=0.9, nesterov=True, decay=5e-4)
@@ -42,7 +43,7 @@ def velocity(opt, params):
     return {path: -leaf / 0.1 for path, leaf in trace.items()}
 
 
-@pytest.mark.parametrize("name", GOLDEN["cases"])
+@pytest.mark.parametrize("name", quick(GOLDEN["cases"]))
 def test_steps_of_the_published_program(name):
     case = GOLDEN["cases"][name]
     learner, loss, kernels, opt = granet(case), objective(case["net"]), inputs(case["net"])[2], None
@@ -78,7 +79,7 @@ def test_global_prune_of_the_published_program():
     assert sum(expected["active_after_global_prune"].values()) == number - 1  # strictly above
 
 
-@pytest.mark.parametrize("row", GOLDEN["layer_drop_table"]["rows"], ids=str)
+@pytest.mark.parametrize("row", quick(GOLDEN["layer_drop_table"]["rows"]), ids=str)
 def test_layer_drop(row):
     active, inactive, share, left = row
     mask = jnp.concatenate([jnp.ones(active), jnp.zeros(inactive)])

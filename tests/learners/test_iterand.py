@@ -17,11 +17,12 @@ from tests.support.literature import (
     signed_constants,
     train,
 )
+from tests.support.quick import quick
 
 CASES = golden("iterand")["cases"]
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", quick(CASES))
 def test_the_program_s_steps(name):
     case = CASES[name]
     kernels = inputs(case["net"])[2]
@@ -66,6 +67,7 @@ def test_scores_are_wider_than_edge_popup_s():
     )
 
 
+@pytest.mark.slow
 def test_hidden_weights_are_drawn_before_every_so_many_steps():
     learner = iterand(density=0.5, every=3, rate=0.5, redraw=lambda key, shape, dtype: jnp.full(shape, 7.0, dtype))
     kernels = {"dense1": inputs("mlp")[2]["dense1"], "dense2": inputs("mlp")[2]["dense2"]}

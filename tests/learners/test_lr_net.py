@@ -11,6 +11,7 @@ from ssm.errors import UserError
 from ssm.learners import chances, lr_net
 from ssm.supermask.reparameterisation import drawn_output
 from tests.support.literature import KEY, arrays, close, golden, inputs
+from tests.support.quick import quick
 from tests.support.short import check_run, net_of, short_run
 
 FILE = golden("lr_net")
@@ -31,7 +32,7 @@ def product_of(case):
     return partial(lax.conv_general_dilated, window_strides=(1, 1), padding="SAME", dimension_numbers=layout), x[:1]
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", quick(CASES))
 def test_outputs_drawn_with_the_program_s_noise(name):
     case = CASES[name]
     layer, learner, (params, state) = case["layer"], lr_net(), logits_of(case)
@@ -89,6 +90,7 @@ def test_kernels_are_divided_by_their_standard_deviation():
     jax.tree.map(np.testing.assert_array_equal, found, chances.of_trained(kernel / kernel.std()))
 
 
+@pytest.mark.slow
 def test_scale_and_moments_of_draws():
     """Of 4,000 draws: the mean is that of training, the variance that of the noise."""
     kernels = {"b": jnp.asarray([[-0.4], [0.1], [0.0], [0.6]]), "a": jnp.asarray([[1.0], [-2.0]])}

@@ -4,6 +4,7 @@ import pytest
 from ssm.learners import mpt, mpt_global
 from ssm.learners.mpt_global import Timed, kept_shares
 from tests.support.literature import check_scores, close, golden, inputs, objective, scores, sgd, train
+from tests.support.quick import quick
 
 CASES = golden("mpt")["cases"]
 LAYERWISE = [name for name in CASES if "layerwise" in name]
@@ -18,7 +19,7 @@ def check(learner, case, state):
     check_scores(learner, case, params, state, first=10)
 
 
-@pytest.mark.parametrize("name", LAYERWISE)
+@pytest.mark.parametrize("name", quick(LAYERWISE))
 def test_the_layerwise_form(name):
     case = CASES[name]
     check(mpt(density=case["keep"]), case, inputs(case["net"])[2])
@@ -30,6 +31,7 @@ def test_the_global_form():
     check(mpt_global(density=0.3, epoch=1), case, state)
 
 
+@pytest.mark.slow
 def test_alpha_is_over_a_count_that_is_not_the_number_kept():
     for size, keep, kept, divisor, alpha in golden("mpt")["alpha_table"]["rows"]:
         if divisor and size <= 27:

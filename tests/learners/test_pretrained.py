@@ -10,6 +10,7 @@ from ssm.errors import UserError
 from ssm.learners import binary_connect, by_layer, dense, lr_net, pretrained, sca, ttq, twn
 from ssm.supermask.reparameterisation import drawn_output
 from tests.support.literature import KEY, inputs, objective, sgd, train
+from tests.support.quick import quick
 from tests.support.short import STEPS, check_run, short_run
 
 KERNELS = inputs("mlp")[2]
@@ -26,7 +27,7 @@ def after(learner, steps, optimizer, begin=None, first=0):
     return train(learner, LOSS, params, state, optimizer, steps, first=first, opt=opt)
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS.values(), ids=OPTIMIZERS)
+@pytest.mark.parametrize("optimizer", quick(OPTIMIZERS.values()), ids=OPTIMIZERS)
 @pytest.mark.parametrize("own", [ttq(start="mean"), twn()], ids=["ttq", "twn"])
 def test_it_trains_the_kernels_and_then_what_the_learner_makes_of_them(own, optimizer):
     """Under weight decay, too, of which the learner's params know nothing before, nor momentum, nor Adam's count."""

@@ -26,6 +26,7 @@ from tests.support.literature import (
     sgd,
     train,
 )
+from tests.support.quick import quick
 
 GOLDEN = golden("rigl_set")
 MOMENTUM = sgd(0.1, momentum=0.9)
@@ -57,7 +58,7 @@ def kept(layers, masks):
     return {path: np.asarray(layers[path]) * np.asarray(masks[path]) for path in masks}
 
 
-@pytest.mark.parametrize("name", ["rigl_mlp_density0.4", "rigl_conv_density0.3"])
+@pytest.mark.parametrize("name", quick(["rigl_mlp_density0.4", "rigl_conv_density0.3"]))
 def test_calls_of_the_published_program(name):
     case = GOLDEN["cases"][name]
     learner, loss, opt = rigl(case), objective(case["net"]), None
@@ -100,6 +101,7 @@ def test_just_dropped_weights_may_come_back(compiled):
     np.testing.assert_array_equal(after.opt["a"], [1, 2, 3, 0, 0, 0])
 
 
+@pytest.mark.slow
 def test_drop_share():
     table = GOLDEN["drop_share_cosine"]
     learner = learners.rigl(density=0.5, distribution="uniform", every=100, steps=table["end"], until=1.0)

@@ -97,6 +97,7 @@ def test_it_starts_glorot_uniform():
     assert theta["a"].std() == pytest.approx(bound / 3**0.5, rel=0.01)
 
 
+@pytest.mark.slow
 def test_a_large_theta_is_rounded_to_what_a_test_uses():
     result = check_run(sca(alpha=0.2, strength=1.0, ramp=2), epochs=10, learning_rate=0.1)
     kernel = result.variables["params"]["net"]["layers_0"]["kernel"]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from ssm.learners.selection import largest, largest_of_each, least_of_all
+from tests.support.quick import quick
 
 FLOATS = st.floats(-10, 10, width=32) | st.sampled_from([0.0, -0.0, 0.5, 1.0, float(np.float32(1e-42)), -3e38, 3e38])
 OPTIMISED = True  # so many values take long otherwise
@@ -73,7 +74,7 @@ def test_counts_may_be_traced_and_seeds_vectorised():
         np.testing.assert_array_equal(mask, by_sorting(np.asarray(value), int(count), "last"))
 
 
-@pytest.mark.parametrize("ties", ["all", "none", "last"])
+@pytest.mark.parametrize("ties", quick(["all", "none", "last"]))
 def test_layers_are_searched_together_as_each_alone(ties):
     draw = np.random.default_rng(5)
     shapes = {"a": (30, 20), "b": (700, 3), "c": (5,)}

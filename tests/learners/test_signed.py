@@ -10,6 +10,7 @@ from ssm import initializers, learners, thresholds
 from ssm.learners.signed import Folded, Frozen
 from ssm.models import FCN
 from ssm.supermask import Supermask
+from tests.support.quick import quick
 
 X = jnp.ones((2, 12))
 CONSTANT = initializers.signed_constant(initializers.he())
@@ -62,7 +63,7 @@ def test_it_acts_on_each_weight_by_itself_and_has_masks():
     assert learner.elementwise and learner.has_masks and learner.update is None and learner.penalty is None
 
 
-@pytest.mark.parametrize("rule", SYMMETRIC)
+@pytest.mark.parametrize("rule", quick(SYMMETRIC))
 def test_folded_has_the_same_masks_and_weights(rule):
     (plain, variables), (folded, other) = both(threshold=rule)
     chex.assert_trees_all_equal(plain.masks(variables), folded.masks(other))

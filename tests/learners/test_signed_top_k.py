@@ -3,11 +3,12 @@ import pytest
 
 from ssm.learners import signed_top_k
 from tests.support.literature import check_scores, golden, inputs, scores, signed_constants
+from tests.support.quick import quick
 
 CASES = golden("supsup_signed_topk")["cases"]
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", quick(CASES))
 def test_the_program_s_steps(name):
     case = CASES[name]
     kernels = signed_constants(inputs(case["net"])[2])

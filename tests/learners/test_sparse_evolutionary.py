@@ -12,6 +12,7 @@ from ssm.learners.regrowth import Connections
 from ssm.learners.selection import kept_of
 from ssm.learners.sparsity import layer_densities
 from tests.support.literature import KEY, arrays, close, golden, inputs, objective, same, seed_alone, sgd, train
+from tests.support.quick import quick
 
 CASES = golden("set_original")["cases"]
 LEARNER = learners.sparse_evolutionary(every=1)
@@ -27,7 +28,7 @@ def changed(key, learner=LEARNER, step=1):
     return learner.finish(key, jnp.int32(step), after, after)
 
 
-@pytest.mark.parametrize("path", CASES)
+@pytest.mark.parametrize("path", quick(CASES))
 def test_what_the_published_program_drops(path, compiled):
     case, after = CASES[path], compiled(changed)(KEY)
     weights, mask = np.asarray(after.params[path]), np.asarray(after.state[path].mask)

@@ -20,6 +20,7 @@ from ssm.learners.sparsity import (
     top,
 )
 from tests.support.literature import KEY, golden
+from tests.support.quick import quick
 
 TABLE = golden("rigl_set")["layer_densities"]
 SMALL = {"a": jnp.ones((12, 8)), "b": jnp.ones((3, 3, 4, 6)), "c": jnp.ones((8, 5))}
@@ -56,7 +57,7 @@ def test_dense_layers_take_from_the_others():
         layer_densities(SMALL, 0.05, dense=["c"])
 
 
-@pytest.mark.parametrize(("distribution", "density"), [("erk", 0.01), ("er", 0.37), ("uniform", 1.0)])
+@pytest.mark.parametrize(("distribution", "density"), quick([("erk", 0.01), ("er", 0.37), ("uniform", 1.0)]))
 def test_random_masks_have_exact_counts(distribution, density):
     masks = jax.jit(lambda key: random_masks(density, distribution)(key, SMALL))(KEY)
     shares = layer_densities(SMALL, density, distribution)
@@ -77,7 +78,7 @@ def test_a_dense_output():
     assert output_layer(["Dense_9/kernel", "Conv_11/kernel", "Dense_10/kernel", "Dense_1/kernel"]) == "Dense_10/kernel"
 
 
-@pytest.mark.parametrize("row", golden("set_original")["erdos_renyi"]["rows"], ids=str)
+@pytest.mark.parametrize("row", quick(golden("set_original")["erdos_renyi"]["rows"]), ids=str)
 def test_erdos_renyi_draws_each_weight_by_itself(row):
     rows, columns, epsilon, formula, drawn, _ = row
     mask = scattered_masks(epsilon)(KEY, {"a": jnp.ones((rows, columns))})["a"]

@@ -7,6 +7,7 @@ from ssm.learners import steered
 from ssm.learners.base import SCORES
 from ssm.thresholds import absolute, quantile
 from tests.support.literature import sgd, train
+from tests.support.quick import quick
 
 
 def gathered(key, shape, dtype):
@@ -15,7 +16,7 @@ def gathered(key, shape, dtype):
 
 
 @pytest.mark.parametrize("scores", [SCORES, gathered])
-@pytest.mark.parametrize("density", [0.3, 0.05])
+@pytest.mark.parametrize("density", quick([0.3, 0.05]))
 def test_the_threshold_moves_until_the_share_is_left(density, scores):
     kernels = {"a": jax.random.normal(jax.random.key(1), (80, 50)), "b": jax.random.normal(jax.random.key(2), (50, 10))}
     learner = steered(density=density, steps=300, scores=scores)
@@ -29,7 +30,7 @@ def test_the_threshold_moves_until_the_share_is_left(density, scores):
     assert all(float(one.lower) == -float(one.upper) for one in after.state.values())
 
 
-@pytest.mark.parametrize(("rule", "scores"), [(absolute(0.01), gathered), (quantile(0.25), SCORES)])
+@pytest.mark.parametrize(("rule", "scores"), quick([(absolute(0.01), gathered), (quantile(0.25), SCORES)]))
 @pytest.mark.parametrize("density", [1.0, 0.03])
 def test_from_a_step_on_the_share_is_counted_out(density, rule, scores):
     kernels = {"a": jax.random.normal(jax.random.key(1), (80, 50)), "b": jax.random.normal(jax.random.key(2), (50, 10))}

@@ -6,6 +6,7 @@ import pytest
 from ssm.errors import UserError
 from ssm.learners import ttq
 from tests.support.literature import KEY, NETS, close, golden, inputs, objective, same, sgd, train
+from tests.support.quick import quick
 from tests.support.short import check_run
 
 FILE = golden("ttq")
@@ -24,7 +25,7 @@ def part(params, name):
     return {path: own[name] for path, own in params.items()}
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", quick(CASES))
 def test_the_program_s_steps(name):
     case = CASES[name]
     net, (learner, params, state) = case["net"], begun(case)

@@ -7,6 +7,7 @@ import pytest
 from ssm.learners import zhou
 from ssm.learners.zhou import masked
 from tests.support.literature import arrays, close, golden, inputs, objective, scores
+from tests.support.quick import quick
 
 FILE = golden("zhou_supermask")
 CASES = FILE["cases"]
@@ -19,7 +20,7 @@ def frozen(case):
     return {path: jnp.sign(kernel) * case["constant"][path] for path, kernel in kernels.items()}
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", quick(CASES))
 def test_the_program_s_steps_with_its_masks(name):
     case = CASES[name]
     kernels, params = frozen(case), {path: 4 * score for path, score in scores(case["net"]).items()}

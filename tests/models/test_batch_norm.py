@@ -13,6 +13,7 @@ from ssm.models import FCN, ConvNet, ResNet, count_weights, elu, max_pool
 from ssm.ops import activations
 from ssm.ops.activations import sign
 from ssm.trees import flatten
+from tests.support.quick import quick
 from tests.support.variables import drawn
 
 IMAGES = jax.random.normal(jax.random.key(1), (4, 8, 8, 3))
@@ -56,7 +57,7 @@ def test_without_options_the_nets_are_as_they_were(net, plain):
     np.testing.assert_array_equal(net().apply(variables, IMAGES), plain(kernels_of(variables), elu))
 
 
-@pytest.mark.parametrize("activation", ["elu", "relu", "sign"])
+@pytest.mark.parametrize("activation", quick(["elu", "relu", "sign"]))
 @pytest.mark.parametrize(("net", "plain", "layers"), [(SMALL_FCN, fcn, 3), (SMALL_CONV, conv_net, 6)])
 def test_every_layer_is_normalised_the_last_included(net, plain, layers, activation):
     activate = {"elu": elu, "relu": jax.nn.relu, "sign": sign}[activation]
@@ -78,7 +79,7 @@ def test_another_activation_needs_no_batch_normalisation(net, plain):
     np.testing.assert_allclose(found, plain(kernels_of(variables), jax.nn.relu), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("net", [SMALL_FCN, SMALL_CONV])
+@pytest.mark.parametrize("net", quick([SMALL_FCN, SMALL_CONV]))
 def test_padding_is_left_out(net):
     made = net(activation="relu", batch_norm="statistics")
     variables = drawn(made, IMAGES)

@@ -15,6 +15,7 @@ from jax.extend.core import subjaxprs
 from ssm.ops import convolution, matmul
 from ssm.ops.convolution import NUMBERS, block_size, conv_general_dilated
 from ssm.ops.epilogue import ELU, IDENTITY, POOL_ELU
+from tests.support.quick import quick
 
 FORMS = ("auto", "xla", "im2col", "winograd")
 EPILOGUES = {"identity": IDENTITY, "elu": ELU, "pool_elu": POOL_ELU}
@@ -91,7 +92,7 @@ def xlas(x, w, epilogue=IDENTITY):
     return epilogue.function(lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=NUMBERS))
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", quick(CASES, 8))
 def test_every_form_is_xlas_convolution(case):
     images, kernel, strides, padding, options = CASES[case]
     x, w = draw(images, kernel)
@@ -102,7 +103,7 @@ def test_every_form_is_xlas_convolution(case):
         close(found, expected)
 
 
-@pytest.mark.parametrize("epilogue", EPILOGUES)
+@pytest.mark.parametrize("epilogue", quick(EPILOGUES))
 @pytest.mark.parametrize("size", [(6, 4), (5, 7)], ids=["even", "odd"])
 @pytest.mark.parametrize("tiles", [ONE_TILE, 12, pytest.param(256, marks=pytest.mark.slow)])
 def test_the_epilogue_is_applied_in_blocks_of_any_size(monkeypatch, epilogue, size, tiles):
@@ -130,7 +131,7 @@ def test_blocks_are_the_largest_part_of_a_batch_that_has_few_tiles(monkeypatch):
     assert block_size(127, 8, 8) == 1 and block_size(12, 8, 8) == 12 and block_size(3, 64, 64) == 1
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", quick(FORMS))
 def test_eager_is_jitted(monkeypatch, form):
     monkeypatch.setattr(convolution, "TILES", ONE_TILE)
     x, w = draw((3, 4, 4, 3), (3, 3, 3, 4))
@@ -170,7 +171,7 @@ def test_nobody_pays_for_it_inside_a_scan_over_batches():
     assert products_in(jax.make_jaxpr(lambda w, x: lax.scan(step, w, x))(w, x).jaxpr) == 2
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", quick(FORMS, 2))
 @pytest.mark.parametrize("shared", [True, False], ids=["one_batch", "own_batches"])
 def test_vectorised_seeds_are_each_seed_alone(monkeypatch, form, shared):
     monkeypatch.setattr(convolution, "TILES", ONE_TILE)
@@ -262,7 +263,7 @@ def test_bfloat16_operands_are_rounded_and_sums_are_float32(form, window):
 
 
 @pytest.mark.usefixtures("native")
-@pytest.mark.parametrize("window", [3, 1])
+@pytest.mark.parametrize("window", quick([3, 1]))
 @pytest.mark.parametrize("tiles", [ONE_TILE, 256])
 def test_bfloat16_gradients_are_products_of_rounded_operands(monkeypatch, window, tiles):
     monkeypatch.setattr(convolution, "TILES", tiles)

@@ -10,6 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from ssm.ops import convolution, matmul, winograd
 from ssm.ops.convolution import NUMBERS, conv_general_dilated
+from tests.support.quick import quick
 
 # Lavin and Gray, section 4.1: F(2 x 2, 3 x 3).
 INPUT = np.array([[1, 0, -1, 0], [0, 1, 1, 0], [0, -1, 1, 0], [0, 1, 0, -1]], float)  # B'
@@ -66,6 +67,7 @@ def test_one_tile_by_hand():
     np.testing.assert_array_equal(found, [[5 + 12 + 24 + 36, 4 + 10 + 21 + 32], [2 + 6 + 15 + 24, 1 + 4 + 12 + 20]])
 
 
+@pytest.mark.slow
 def test_its_gradients_by_hand():
     # One output is asked for, the first; its kernel meets the image shifted by one.
     x, w = np.array([[1.0, 2], [3, 4]]).reshape(1, 2, 2, 1), np.arange(1.0, 10).reshape(3, 3, 1, 1)
@@ -86,11 +88,13 @@ def test_the_transforms_are_the_papers_matrices():
 
 @pytest.mark.parametrize(
     ("function", "back", "shape"),
-    [
-        (winograd.transform_input, lambda v: winograd.untransform_input(v, (2, 6, 4, 3)), (2, 6, 4, 3)),
-        (lambda m: winograd.transform_output(m, (2, 6, 4, 3)), winograd.transform_cotangent, (16, 12, 3)),
-        (winograd.transform_kernel, winograd.untransform_kernel, (3, 3, 4, 5)),
-    ],
+    quick(
+        [
+            (winograd.transform_input, lambda v: winograd.untransform_input(v, (2, 6, 4, 3)), (2, 6, 4, 3)),
+            (lambda m: winograd.transform_output(m, (2, 6, 4, 3)), winograd.transform_cotangent, (16, 12, 3)),
+            (winograd.transform_kernel, winograd.untransform_kernel, (3, 3, 4, 5)),
+        ]
+    ),
     ids=["input", "output", "kernel"],
 )
 def test_each_transform_has_its_transpose(function, back, shape):

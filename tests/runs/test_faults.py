@@ -19,6 +19,7 @@ from ssm.runs.status import status
 from ssm.training import devices
 from ssm.training.devices import environment
 from tests.support.runs import Crash, after_epoch, content, crashing, run_config, same_content, short
+from tests.support.quick import quick
 
 SEEDS = [0, 1]
 NOBODY = 65534
@@ -139,7 +140,7 @@ def test_a_folder_that_vanishes_is_made_again(digits, tmp_path, whole):
     assert run_config(short(digits), digits, SEEDS, out=tmp_path).finished_seeds() == SEEDS
 
 
-@pytest.mark.parametrize("damage", ["cut off", "flipped", "both"])
+@pytest.mark.parametrize("damage", quick(["cut off", "flipped", "both"]))
 def test_after_a_damaged_checkpoint_the_one_before_is_used(digits, tmp_path, whole, damage):
     with pytest.raises(Crash):
         run_config(short(digits), digits, SEEDS, out=tmp_path, **crashing(4))

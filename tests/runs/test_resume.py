@@ -17,6 +17,7 @@ from ssm.training.loop import train_members
 from ssm.training.snapshot import Snapshot, frozen_hashes, restored, stored_arrays
 from tests.support.groups import begun
 from tests.support.runs import Crash, content, crashing, run_config, same_content, short
+from tests.support.quick import quick
 
 SEEDS = [0, 3, 5]
 PLATEAU = {"schedule": "plateau", "patience": 1, "plateau_factor": 0.5, "min_delta": 0.5, "reductions": 2}
@@ -62,7 +63,7 @@ def same(one, other):
     chex.assert_trees_all_equal((one.masks, one.variables), (other.masks, other.variables))
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=quick(KINDS))
 def made(request, digits):
     return Made(short(digits, **KINDS[request.param]), digits)
 
@@ -180,6 +181,7 @@ def test_a_run_goes_on_after_a_crash_and_leaves_no_checkpoint(digits, tmp_path):
     assert not list((run.folder / "checkpoints").iterdir())
 
 
+@pytest.mark.slow
 def test_fresh_starts_over(digits, tmp_path):
     config = short(digits, epochs=3)
     with pytest.raises(Crash):

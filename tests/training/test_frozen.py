@@ -5,6 +5,7 @@ from ssm.export.flax_module import initial_frozen
 from ssm.recipes import build
 from ssm.training.frozen import frozen_hash, state_hashes
 from tests.support.groups import begun, members_of, one_device
+from tests.support.quick import quick
 from tests.support.runs import short
 
 
@@ -19,7 +20,7 @@ def test_a_hash_is_of_names_dtypes_shapes_and_bytes():
     assert frozen_hash({"Dense_0": ()}) is None  # a dense net
 
 
-@pytest.mark.parametrize("options", [{}, {"weight_distribution": "normal"}], ids=str)
+@pytest.mark.parametrize("options", quick([{}, {"weight_distribution": "normal"}]), ids=str)
 def test_it_does_not_depend_on_how_the_trainer_holds_the_weights(digits, options):
     config = short(digits, **options)
     drawn = [frozen_hash(initial_frozen(config, seed, (28, 28, 1), 4)) for seed in (3, 5)]

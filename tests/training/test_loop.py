@@ -93,6 +93,7 @@ def test_a_seed_in_a_group_equals_the_seed_alone_bit_for_bit(digits, alone):
     same(alone, run(digits, [0, 3, 5]), 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("devices", [2, pytest.param(8, marks=pytest.mark.slow)])
 def test_a_seed_does_not_depend_on_the_devices(digits, alone, devices):
     same(alone, run(digits, [1, 3, 4], devices=devices), 3)
@@ -130,6 +131,7 @@ def test_other_methods(digits, method):
     assert (result.history[-1]["remaining_weights"] == 1) == (method == "baseline")
 
 
+@pytest.mark.slow
 def test_a_fixed_order_is_used_by_all_seeds_and_a_reshuffled_one_is_each_seeds_own(digits):
     trainer, members = made(digits, order="fixed")
     np.testing.assert_array_equal(trainer.order, fixed_order(count_samples(trainer.train)))
