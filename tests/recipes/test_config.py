@@ -30,7 +30,7 @@ def test_presets_follow_the_ledger():
     assert (code.order, code.threshold, code.loss) == ("reshuffle", "fraction_of_max:0.4", "clipped")
     assert (code.decay_rate, code.staircase) == (0.9, False)
     paper, code = make("baseline", "paper"), make("baseline", "code")
-    assert (paper.learning_rate, paper.weight_decay, paper.epochs) == (0.008, 7e-4, 50)
+    assert (paper.learning_rate, paper.weight_decay, paper.epochs) == (0.008, 5e-4, 50)
     assert (code.learning_rate, code.weight_decay, code.epochs) == (0.01, 5e-4, 50)
     assert (paper.init, paper.weight_distribution, paper.factor) == ("elu", "uniform", 1.0)
     assert make("binary", "paper").learning_rate == 0.05

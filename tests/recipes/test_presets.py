@@ -85,7 +85,7 @@ def test_masked_nets_of_the_paper(preset, method, model, expected, threshold):
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
-        ("fcn", (0.008, 7e-4, 50, (0.96, 10))),
+        ("fcn", (0.008, 5e-4, 50, (0.96, 10))),
         ("conv2", (0.008, 7e-4, 50, (0.96, 5))),
         ("conv4", (0.008, 7e-4, 50, (0.96, 10))),
         ("conv6", (0.01, 7e-4, 50, (0.96, 10))),
