@@ -27,7 +27,7 @@ distinct_scores = arrays(st.integers(-128, 128), unique=True).map(lambda values:
 any_scores = arrays(st.floats(-1, 1, width=32))
 densities = st.floats(0.001, 1.0)
 dtypes = st.sampled_from(DTYPES)
-fast = settings(max_examples=20, deadline=None)
+fast = settings(max_examples=40, deadline=None)
 
 
 def literal(pair):

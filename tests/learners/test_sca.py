@@ -99,6 +99,7 @@ def test_it_starts_glorot_uniform():
 
 @pytest.mark.slow
 def test_a_large_theta_is_rounded_to_what_a_test_uses():
+    check_run(sca(ramp=3, density=0.1))
     result = check_run(sca(alpha=0.2, strength=1.0, ramp=2), epochs=10, learning_rate=0.1)
     kernel = result.variables["params"]["net"]["layers_0"]["kernel"]
     assert np.count_nonzero(result.masks["layers_0"])  # the penalty drove some to 1

@@ -15,6 +15,10 @@ def gathered(key, shape, dtype):
     return 0.02 + 0.0004 * jax.random.normal(key, shape, dtype)
 
 
+def kept(learner, after):
+    return sum(int(jnp.abs(mask).sum()) for mask in learner.masks(after.params, after.state).values())
+
+
 @pytest.mark.parametrize("scores", [SCORES, gathered])
 @pytest.mark.parametrize("density", quick([0.3, 0.05]))
 def test_the_threshold_moves_until_the_share_is_left(density, scores):
@@ -22,9 +26,7 @@ def test_the_threshold_moves_until_the_share_is_left(density, scores):
     learner = steered(density=density, steps=300, scores=scores)
     params, state = learner.init(jax.random.key(0), kernels)
     after = train(learner, lambda weights: 0 * weights["a"].sum(), params, state, sgd(0.0), 600)
-    masks = learner.masks(after.params, after.state)
-    left = sum(float(jnp.abs(mask).sum()) for mask in masks.values()) / 4500
-    assert left == pytest.approx(density, rel=0.02)
+    assert kept(learner, after) / 4500 == pytest.approx(density, rel=0.02)
     thresholds = {float(one.upper) for one in after.state.values()}
     assert len(thresholds) == 1  # one for the whole net
     assert all(float(one.lower) == -float(one.upper) for one in after.state.values())
@@ -39,7 +41,7 @@ def test_from_a_step_on_the_share_is_counted_out(density, rule, scores):
     left = {}
     for steps in (20, 21, 23):
         after = train(learner, lambda weights: 0 * weights["a"].sum(), params, state, sgd(0.0), steps)
-        left[steps] = sum(int(jnp.abs(mask).sum()) for mask in learner.masks(after.params, after.state).values())
+        left[steps] = kept(learner, after)
     assert left[21] == left[23] == 4500 * density
     assert left[20] != left[21] or density == 1
 
@@ -51,9 +53,7 @@ def test_the_share_may_start_below_1():
     left = {}
     for steps in (100, 200, 500):
         after = train(learner, lambda weights: 0 * weights["a"].sum(), params, state, sgd(0.0), steps)
-        left[steps] = (
-            sum(float(jnp.abs(mask).sum()) for mask in learner.masks(after.params, after.state).values()) / 4500
-        )
+        left[steps] = kept(learner, after) / 4500
     assert [left[steps] for steps in (100, 200, 500)] == pytest.approx([0.2 * 0.25**0.25, 0.1, 0.05], rel=0.05)
 
 

@@ -105,7 +105,7 @@ def test_every_form_is_xlas_convolution(case):
 
 @pytest.mark.parametrize("epilogue", quick(EPILOGUES))
 @pytest.mark.parametrize("size", [(6, 4), (5, 7)], ids=["even", "odd"])
-@pytest.mark.parametrize("tiles", [ONE_TILE, 12, pytest.param(256, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("tiles", quick([ONE_TILE, 12, 256], 2))
 def test_the_epilogue_is_applied_in_blocks_of_any_size(monkeypatch, epilogue, size, tiles):
     monkeypatch.setattr(convolution, "TILES", tiles)
     x, w = draw((6, *size, 5), (3, 3, 5, 4))
@@ -146,7 +146,7 @@ def products_in(jaxpr):
 
 
 @pytest.mark.parametrize("form", ["im2col", "winograd"])
-@pytest.mark.parametrize("tiles", [ONE_TILE, pytest.param(256, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("tiles", quick([ONE_TILE, 256]))
 @pytest.mark.parametrize("inside", [lambda f: f, jax.jit], ids=["plain", "jit"])
 def test_nobody_pays_for_a_cotangent_that_is_not_asked_for(monkeypatch, form, tiles, inside):
     monkeypatch.setattr(convolution, "TILES", tiles)
@@ -276,13 +276,10 @@ def test_bfloat16_gradients_are_products_of_rounded_operands(monkeypatch, window
 @pytest.mark.usefixtures("native")
 @pytest.mark.parametrize(
     ("form", "window", "strides"),
-    [
-        ("xla", 3, (1, 1)),
-        ("auto", 3, (2, 2)),
-        ("im2col", 3, (1, 1)),
-        ("auto", 1, (2, 2)),
-        pytest.param("winograd", 3, (1, 1), marks=pytest.mark.slow),
-    ],
+    quick(
+        [("xla", 3, (1, 1)), ("auto", 3, (2, 2)), ("im2col", 3, (1, 1)), ("auto", 1, (2, 2)), ("winograd", 3, (1, 1))],
+        4,
+    ),
 )
 def test_what_bfloat16_does_to_outputs_and_gradients(form, window, strides):
     """As the table of docs/speed.md and --help say."""

@@ -79,8 +79,21 @@ def test_runs_whose_names_hold_all_settings_are_found(command, name):
     assert run_folder(RESULTS, resolved(**command)) == RESULTS / name
 
 
-def test_there_are_published_runs_of_both_kinds():
-    assert {24, 36} <= {len(read_json(folder / "config.json")) for folder in PUBLISHED}
+@pytest.mark.parametrize(
+    ("init", "name"),
+    [
+        ("elu", "fcn-baseline-elu-d5515c9830"),
+        ("he", "fcn-baseline-he-2af03e9d38"),
+        ("xavier", "fcn-baseline-xavier-3f2ad892c3"),
+    ],
+)
+def test_newer_runs_have_the_names_that_they_would_get_today(init, name):
+    command = resolved(method="baseline", init=init)
+    assert run_name(command) == name and run_folder(RESULTS, command) == RESULTS / name
+
+
+def test_there_are_published_runs_of_every_kind():
+    assert sorted({len(read_json(folder / "config.json")) for folder in PUBLISHED}) == [24, 36, 45]
 
 
 @pytest.mark.parametrize("folder", PUBLISHED, ids=lambda folder: folder.name)

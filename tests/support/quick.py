@@ -20,6 +20,5 @@ def quick(cases: Iterable[Any], number: int = 1) -> list[Any]:
 def _slow(case: Any) -> Any:
     if isinstance(case, type(pytest.param())):
         return pytest.param(*case.values, marks=[*case.marks, pytest.mark.slow], id=case.id)
-    return pytest.param(
-        *(case if type(case) is tuple else (case,)), marks=pytest.mark.slow
-    )  # a named tuple is one value
+    values = case if type(case) is tuple else (case,)  # a named tuple is one value
+    return pytest.param(*values, marks=pytest.mark.slow)

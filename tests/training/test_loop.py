@@ -94,7 +94,7 @@ def test_a_seed_in_a_group_equals_the_seed_alone_bit_for_bit(digits, alone):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("devices", [2, pytest.param(8, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("devices", [2, 8])
 def test_a_seed_does_not_depend_on_the_devices(digits, alone, devices):
     same(alone, run(digits, [1, 3, 4], devices=devices), 3)
 

@@ -51,13 +51,15 @@ def settings(name: str, paper: Record) -> Table:
     columns = [plain("setting", "setting")]
     for model in printed:
         columns += _beside(model)
-    dense = (_OPTIMIZER, _DECAY) if "fcn" in printed else (_OPTIMIZER,)
+    notes = (_SWAPPED, _OPTIMIZER, _PRUNING) if method == "signed" else (_OPTIMIZER,)
+    if method == "baseline" and "fcn" in printed:
+        notes += (_DECAY,)
     return Table(
         name=name,
         title=f"Hyperparameters: {title}; the preset paper beside the paper's ({label})",
         columns=[*columns, plain("differs", "differs")],
         records=records,
-        notes=(_SWAPPED, _OPTIMIZER, _PRUNING) if method == "signed" else dense,
+        notes=notes,
     )
 
 
