@@ -9,8 +9,7 @@ The learning rate of each method is the best of three for one seed on 5,000 held
 is skipped, what was stopped is resumed; several processes may share the work, each with its own --methods.
 """
 
-import shutil
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,7 +17,7 @@ import tyro
 
 from comparison.entries import BLOCKS, Entry
 from options import Options as RunOptions
-from options import configured, job_of, prepare, run_options
+from options import prepare
 from ssm.errors import UserError
 from ssm.runs.program import run_program
 
@@ -64,13 +63,13 @@ class Options:
 
 
 class Plan:
-    """The runs of a comparison: configurations, each with its data set, and what is finished of them."""
+    """The runs of a comparison: of each method first the search for its rate, then every density."""
 
     def __init__(self, options: Options):
+        from comparison.runs import Runs
         from ssm.recipes.presets import MODEL_DATA
 
-        self.options = options
-        self.base = RunOptions(
+        base = RunOptions(
             model=options.model,
             preset="protocol",
             dataset=options.dataset if options.dataset != "auto" else MODEL_DATA.get(options.model, ("auto",))[0],
@@ -79,43 +78,17 @@ class Plan:
             epochs=options.epochs,
             data_dir=options.data_dir,
         )
+        self.options, self.runs = options, Runs(base, PUBLISHED)
         self.dial = [float(text) for text in (options.densities or BLOCKS[options.block].densities).split(",")]
-        self.dataset: Any = None
 
     def config(self, entry: Entry, density: float | None, **more: Any) -> Any:
         """Return the configuration of an entry at a density, with other options as named."""
-        given = entry.overrides(density) | more
-        own = given.pop("method_options", "")
-        options = replace(self.base, method=entry.method, **given)
-        config, self.dataset = configured(options, self.dataset, method_options=own)
-        return config
-
-    def train(self, configs: list[Any], seeds: list[int]) -> None:
-        """Train what is missing of configurations that are one program."""
-        configs = [config for config in configs if self.finished(config, len(seeds)) is None]
-        if not configs:
-            return
-        from ssm.runs.names import config_hash
-        from ssm.runs.run import run_jobs
-
-        for config in configs:
-            self.take_over(config)
-        jobs = [job_of(self.base, config, self.dataset) for config in configs]
-        folder = self.options.out / "groups" / "-".join(config_hash(config.as_dict()) for config in configs)
-        run_jobs(jobs, seeds, out=self.options.out, folder=folder, options=run_options(self.base))
-
-    def take_over(self, config: Any) -> None:
-        """Copy a published run that was stopped between seeds, with its history, to go on with the missing ones."""
-        from ssm.runs.names import run_folder
-
-        published, own = (run_folder(folder, config.as_dict()) for folder in (PUBLISHED, self.options.out))
-        if (published / "history.csv").exists() and not own.exists():
-            shutil.copytree(published, own)
+        return self.runs.config(method=entry.method, **(entry.overrides(density) | more))
 
     def search(self, entry: Entry) -> list[Any]:
         """Return the configurations of an entry's search, at its first density."""
         rate = self.config(entry, self.densities(entry)[0]).learning_rate
-        held_out = min(HELD_OUT, len(self.dataset.train_labels) // 4)
+        held_out = min(HELD_OUT, len(self.runs.dataset.train_labels) // 4)
         return [
             self.config(entry, self.densities(entry)[0], learning_rate=factor * rate, validation=held_out)
             for factor in RATES
@@ -125,19 +98,12 @@ class Plan:
         """Return the learning rate of the best run of a finished search; None of one that isn't."""
         found = []
         for config in self.search(entry):
-            run = self.finished(config)
+            run = self.runs.finished(config)
             if run is None:
                 return None
             values = run.summary["test_accuracy"]["values"]
             found.append((values.get("0", 0.0), config.learning_rate))  # a seed that was excluded has none
         return max(found)[1]
-
-    def finished(self, config: Any, seeds: int = 1) -> Any:
-        """Return a configuration's run of at least so many seeds, excluded ones included; None where none is."""
-        from comparison.records import finished, trained
-
-        run = finished((self.options.out, PUBLISHED), config.as_dict())
-        return run if run is not None and trained(run) >= seeds else None
 
     def densities(self, entry: Entry) -> list[float | None]:
         """Return the densities at which an entry is run: None is its own."""
@@ -173,7 +139,7 @@ def report(plan: Plan) -> None:
     for number, entry in enumerate(BLOCKS[options.block].entries):
         rate = plan.best_rate(entry)
         for density in plan.densities(entry):
-            run = None if rate is None else plan.finished(plan.config(entry, density, learning_rate=rate))
+            run = None if rate is None else plan.runs.finished(plan.config(entry, density, learning_rate=rate))
             records.append(record(number, entry, density, run, known))
     records = with_differences(records, BLOCKS[options.block].reference)
     write(records, options.tables, name)
@@ -183,12 +149,12 @@ def report(plan: Plan) -> None:
 def main(options: Options) -> None:
     check(options)
     plan = Plan(options)
-    prepare(plan.base)
+    prepare(plan.runs.base)
     rows = chosen(options)
     if not options.report:
         for _, entry in rows:
             print(f"search: {entry.name}", flush=True)
-            plan.train(plan.search(entry), [0])
+            plan.runs.train(plan.search(entry), [0])
         for seeds in () if options.search_only else sorted({min(2, options.seeds), options.seeds}):
             for number in range(len(plan.dial)):
                 for _, entry in rows:
@@ -196,7 +162,7 @@ def main(options: Options) -> None:
                     if number < len(densities):
                         print(f"{entry.name}, density {densities[number]}, {seeds} seeds", flush=True)
                         rate = plan.best_rate(entry)
-                        plan.train([plan.config(entry, densities[number], learning_rate=rate)], list(range(seeds)))
+                        plan.runs.train([plan.config(entry, densities[number], learning_rate=rate)], list(range(seeds)))
     report(plan)
 
 

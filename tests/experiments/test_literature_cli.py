@@ -81,11 +81,11 @@ def test_a_published_run_with_its_history_is_continued(tmp_path, monkeypatch):
     monkeypatch.setattr(literature, "PUBLISHED", tmp_path / "published")
     plan = literature.Plan(literature.Options(out=tmp_path / "runs"))
     config = read_config(published / "config.json")
-    plan.take_over(SimpleNamespace(as_dict=lambda: config))
+    plan.runs.take_over(SimpleNamespace(as_dict=lambda: config))
     own = tmp_path / "runs" / published.name
     assert read_finished(own).seeds == [0, 1]
     (own / "summary.json").write_text("mine")
-    plan.take_over(SimpleNamespace(as_dict=lambda: config))  # what is there is not written over
+    plan.runs.take_over(SimpleNamespace(as_dict=lambda: config))  # what is there is not written over
     assert (own / "summary.json").read_text() == "mine"
 
 
