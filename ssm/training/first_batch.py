@@ -15,7 +15,7 @@ from ssm.training.settings import pinned
 from ssm.training.step import effective_weights
 
 MOST_DEAD = 2 / 3
-"""Share of dead samples from which on a net hardly ever learns (docs/ledger.md, row 7; k = 3 stays below it)."""
+"""Share of dead samples from which on a Conv net hardly ever learns (docs/ledger.md, row 7; k = 3 stays below it)."""
 
 
 class FirstBatch(NamedTuple):
@@ -55,5 +55,8 @@ def remark(first: FirstBatch, advice: str) -> str:
     )
     if math.isfinite(first.deviation) and first.dead <= MOST_DEAD:
         return seen
-    meaning = "the frozen weights are too large: such a net falls into one class for all and stays there"
-    return f"warning: {seen}; {meaning}; {advice}."
+    meaning = (
+        "with frozen weights this large a net may fall into one class for all and stay there, as the Conv nets do and "
+        "the FCN of --preset=best does not"
+    )
+    return f"warning: {seen}; {meaning}; if the accuracy does not rise, {advice}."

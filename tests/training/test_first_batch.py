@@ -56,4 +56,8 @@ def test_a_batch_with_few_dead_samples_is_said_and_not_warned_of():
 def test_more_than_two_thirds_are_a_warning_that_ends_with_the_advice(batch):
     """Which names a smaller factor: tests/recipes/test_build.py."""
     text = remark(batch, "do less")
-    assert text.startswith("warning: first batch") and "one class for all" in text and text.endswith("; do less.")
+    assert (
+        text.startswith("warning: first batch")
+        and "one class for all" in text
+        and text.endswith("does not rise, do less.")
+    )

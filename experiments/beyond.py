@@ -1,0 +1,88 @@
+"""`--preset=best` beside the paper's recipe and the dense net, on the FCN: fronts, and what each part of it brings.
+
+- python experiments/beyond.py               train what is missing, and write the table and the figure: hours on a CPU
+- python experiments/beyond.py --rows=0:8    some of the rows, by number; several processes may share them
+- python experiments/beyond.py --report      the table and the figure of what is finished
+
+A front is accuracy against the share of the weights that is left, by the weight decay.  Every run is tested on the test
+set after its last epoch.  What is finished is skipped, what was stopped is resumed.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from comparison.recipes import recipes
+from options import Options as RunOptions
+from options import prepare
+from ssm.errors import UserError
+from ssm.runs.program import run_program
+
+PUBLISHED = Path(__file__).resolve().parent / "results" / "beyond"
+"""Summaries of runs that were made before: they count as finished."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Train the FCN by `best`, the paper's recipe, and what is between them."""
+
+    rows: Annotated[str, tyro.conf.arg(metavar="A:B", help_behavior_hint="(default: all)")] = ":"
+    """Rows of the table to train, from 0: 3:5 is rows 3 and 4."""
+    dataset: str = "mnist"
+    """mnist; mnist5k for a first look."""
+    width: float = 1.0
+    """Factor on the sizes of all layers but the last."""
+    epochs: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(default: the presets')")] = None
+    """Epochs of every run, for a first look."""
+    seeds: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(default: 10 or 3 by row)")] = None
+    """Seeds of every row."""
+    out: Path = Path("runs/beyond")
+    """Folder of the runs."""
+    data_dir: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None
+    """Folder with the data set's files."""
+    report: bool = False
+    """Train nothing; write the table and the figure of what is finished."""
+    tables: Path = Path("docs/results")
+    """Folder of the table and the figure."""
+
+
+def some(text: str, count: int) -> range:
+    """Return the numbers of the rows that `A:B` names; raises UserError where it names none."""
+    try:
+        first, last = (int(end) if end else None for end in text.split(":"))
+    except ValueError:
+        raise UserError(f"--rows={text}: give the first and the last row plus one, as 3:5, of 0:{count}.") from None
+    if not (named := range(count)[first:last]):
+        raise UserError(f"--rows={text} names no row; there are 0:{count}.")
+    return named
+
+
+def main(options: Options) -> None:
+    from comparison.fronts import table, write
+    from comparison.runs import Runs
+
+    every = recipes()
+    named = some(options.rows, len(every))
+    base = RunOptions(
+        model="fcn",
+        dataset=options.dataset,
+        width=None if options.width == 1 else options.width,
+        out=options.out,
+        data_dir=options.data_dir,
+    )
+    runs, shorter = Runs(base, PUBLISHED), {} if options.epochs is None else {"epochs": options.epochs}
+    prepare(base)
+    configs = [runs.config(preset=row.preset, method=row.method, **{**row.options, **shorter}) for row in every]
+    for number in () if options.report else named:
+        row, config = every[number], configs[number]
+        print(f"row {number}: {row.name}, weight decay {config.weight_decay:.3g}", flush=True)
+        runs.train([config], range(options.seeds or row.seeds))
+    found = [(row, config.weight_decay, runs.finished(config)) for row, config in zip(every, configs, strict=True)]
+    write(found, options.tables)
+    print(f"results: {options.tables / 'beyond.md'}\n\n{table(found)}")
+
+
+if __name__ == "__main__":
+    run_program(main, Options, description=__doc__, trains=True)

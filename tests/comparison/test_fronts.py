@@ -1,0 +1,58 @@
+"""Fronts of accuracy against density, and the table beside them."""
+
+import csv
+import math
+
+import pytest
+
+from comparison.fronts import on_front, table, write
+from comparison.recipes import BEST, Recipe
+from ssm.runs.reader import read_finished
+from tests.support.made_runs import make_run
+
+FRONT = [(0.01, 0.9), (0.1, 0.98)]
+
+
+@pytest.mark.parametrize(
+    ("density", "accuracy"), [(0.01, 0.9), (0.1, 0.98), (math.sqrt(1e-3), 0.94), (0.009, None), (0.2, None)]
+)
+def test_between_two_points_a_front_is_linear_in_the_logarithm(density, accuracy):
+    assert on_front(FRONT, density) == (accuracy if accuracy is None else pytest.approx(accuracy))
+
+
+def test_no_front_has_no_accuracy():
+    assert on_front([], 0.1) is None
+
+
+@pytest.fixture
+def found(tmp_path):
+    run = read_finished(make_run(tmp_path, seeds=2))
+    return [
+        (Recipe(name=BEST), 1e-3, run),
+        (Recipe(name="one part", part="alone", preset="default"), 5e-4, run),
+        (Recipe(name="another", part="last"), 2e-3, None),
+    ]
+
+
+def test_a_row_stands_beside_the_front_and_one_that_is_missing_is_not_run(found):
+    best, part, missing = table(found).splitlines()[2:]
+    cells = [cell.strip() for cell in part.split("|")[1:-1]]
+    assert cells[0] == "one part" and cells[-2:] == ["+0.00", "2"]  # the same run: on the front
+    assert [cell.strip() for cell in best.split("|")[1:-1]][-2:] == ["", "2"]
+    assert "| another |  | 0.002 |  | not run |" in missing
+
+
+def test_the_csv_has_what_the_table_has_not_rounded_and_the_picture_the_fronts(found, tmp_path):
+    write(found, tmp_path / "tables")
+    with (tmp_path / "tables" / "beyond.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    values = found[0][2].summary["test_accuracy"]["values"].values()
+    assert [float(value) for value in rows[0]["accuracies"].split()] == list(values)
+    assert rows[2]["runs"] == "0"
+    assert (tmp_path / "tables" / "beyond-density.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "tables" / "beyond.md").read_text() == table(found)
+
+
+def test_without_any_run_there_is_no_picture(tmp_path):
+    write([(Recipe(name=BEST), 1e-3, None)], tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["beyond.csv", "beyond.md"]

@@ -1,0 +1,37 @@
+"""The recipes beside `--preset=best` as a user runs them, on few digits of a narrow net."""
+
+import csv
+
+import pytest
+
+from tests.support.programs import Place
+
+FEW = ("--dataset=mnist5k", "--width=0.05", "--epochs=1", "--seeds=2", "--rows=13:16")
+COMMAND = ("beyond.py", *FEW, "--out=runs", "--tables=tables")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("beyond")
+    return Place(folder, folder)
+
+
+@pytest.mark.slow
+def test_the_named_rows_are_trained_the_rest_is_not_run_and_nothing_is_trained_twice(place):
+    ran = place.program(*COMMAND)
+    assert ran.returncode == 0, ran.stderr
+    with (place.here / "tables" / "beyond.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [number for number, row in enumerate(rows) if row["runs"] == "2"] == [13, 14, 15]
+    assert [row["method"] for row in rows[13:16]] == ["signed", "baseline", "signed"]
+    assert "not run" in ran.stdout
+    again = place.program(*COMMAND)
+    assert again.returncode == 0 and "epoch 1/1" not in again.stdout
+    assert again.stdout.split("results:")[1] == ran.stdout.split("results:")[1]
+
+
+@pytest.mark.parametrize(("rows", "message"), [("3", "give the first"), ("a:b", "give the first"), ("90:", "no row")])
+def test_rows_that_are_not_there_are_one_message(place, rows, message):
+    ran = place.program("beyond.py", f"--rows={rows}")
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert message in ran.stderr and "Traceback" not in ran.stderr
