@@ -32,7 +32,7 @@ results: $(INSTALLED_DEV)  ## make docs/results anew from the runs in experiment
 	$(BIN)/python experiments/table.py experiments/results --format=latex > docs/results/tables.tex
 	$(BIN)/python experiments/table.py experiments/results --format=csv > docs/results/tables.csv
 	$(BIN)/python experiments/sizes.py experiments/results > docs/results/sizes.md
-	find docs/results -name '*.png' ! -name 'literature-*' -delete
+	find docs/results -name '*.png' ! -name 'literature-*' ! -name 'beyond-*' -delete
 	$(BIN)/python experiments/figures.py experiments/results --out docs/results $(ARGS) > docs/results/figures.txt
 	rm docs/results/*.svg
 	sed -i.old '/svg:/d' docs/results/figures.txt && rm docs/results/figures.txt.old

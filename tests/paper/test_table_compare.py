@@ -1,7 +1,7 @@
 import pytest
 
 from paper.tables import compare, final_table, records, row_records
-from paper.tables.cells import epochs, interval, net, p, rounded
+from paper.tables.cells import epochs, interval, net, p, preset, rounded
 from paper.tables.figures import ACCURACY
 from paper.tables.printed import decimals, paper_row, select, with_config
 from ssm.recipes.presets import recipe
@@ -119,6 +119,13 @@ def test_a_run_of_another_recipe_is_not_tested_against_the_paper(rows):
         assert record["accuracy_p"] is None and record["accuracy_overlap"] is None
     kept = {"model": "fcn", "method": "signed", "init": "he", "preset": "paper", "dataset": "mnist"}
     assert with_config(summary(), kept | recipe("fcn", "signed", "paper", "mnist"))["changed"] == []
+    for name, usual, other in (
+        ("factor", 3**0.5, 2.0),
+        ("decay_steps", 4690, 2345),
+    ):  # by the recipe's own names others
+        own = kept | {"init": "elus", "batch_size": 128}
+        assert with_config(summary(), own | {name: usual})["changed"] == []
+        assert with_config(summary(), own | {name: other})["changed"] == [name]
     own = kept | recipe("fcn", "signed", "paper", "mnist") | {"epochs": 3, "loss": "clipped", "init": "xavier"}
     assert with_config(summary(), own)["changed"] == ["epochs", "loss"]  # the initialisation names the row
 
@@ -185,3 +192,10 @@ def test_a_run_of_another_kind_has_no_row(rows, name, value):
     own = {"model": "fcn", "method": "signed", "init": "elus", "dataset": "mnist", "preset": "default"}
     assert paper_row(with_config(own, {}), rows) is not None
     assert paper_row(with_config(own, {name: value}), rows) is None
+
+
+def test_a_run_that_is_not_its_preset_says_in_what_and_epochs_have_a_column_of_their_own(rows):
+    assert (
+        preset(compare(summary(changed=["epochs", "decay_steps", "loss"]), rows)) == "default, other decay steps, loss"
+    )
+    assert preset(compare(summary(changed=["epochs"]), rows)) == preset(compare(summary(), rows)) == "default"

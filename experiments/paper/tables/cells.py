@@ -16,7 +16,7 @@ def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
 def rounded(value: float, digits: int, sign: str = "") -> str:
     """Return a number with so many decimals; halves are rounded away from 0, also where no double is exactly one."""
     exact = Decimal(f"{value:.9f}").quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
-    return f"{exact:{sign}}"
+    return f"{exact + 0:{sign}}"  # no -0.00
 
 
 def text(value: object) -> str:
@@ -44,6 +44,12 @@ def net(record: Record) -> list[str]:
     if record["weight_distribution"] not in (None, usual(record["method"])["weight_distribution"]):
         init += f" ({record['weight_distribution'].replace('_', ' ')})"
     return [model, method, init]
+
+
+def preset(record: Record) -> str:
+    """Return the preset, and which of its settings but the epochs a run has others of."""
+    changed = [name.replace("_", " ") for name in (record.get("changed") or "").split() if name != "epochs"]
+    return text(record["preset"]) + (f", other {', '.join(changed)}" if changed else "")
 
 
 def runs(record: Record) -> str:

@@ -21,6 +21,8 @@ SETTINGS = (*_USUAL, "weight_distribution")
 # Separate recipes, without a row in the paper.
 WITHOUT_ROW = ("sinn1", "sinn2", "best")
 
+TRAINING_IMAGES: Mapping[str, int] = {"mnist": 60_000, "cifar10": 50_000, "cifar100": 50_000}
+
 _SECTIONS = ("weights", "sinn", "hyperparameters", "architectures", "literature_cifar10", "supermask_literature")
 
 
@@ -66,6 +68,12 @@ def _changed(config: Mapping[str, Any]) -> list[str]:
         usual = recipe(*(config[name] for name in ("model", "method", "preset", "dataset")))
     except (KeyError, UserError):
         return []
+    elus, epochs = usual.pop("elus_factor"), usual.pop("decay_epochs")
+    usual["factor"] = elus if config.get("init") == "elus" else 1.0
+    if (images := TRAINING_IMAGES.get(config["dataset"])) and "batch_size" in config:
+        every = config.get("epochs") if config.get("schedule") in ("cosine", "steps") else epochs
+        steps = usual["passes"] * -(-(images - config.get("validation", 0)) // config["batch_size"])
+        usual.setdefault("decay_steps", every * steps)
     own = set(SETTINGS) | {"init"}
     return sorted(name for name, value in usual.items() if name not in own and config.get(name, value) != value)
 

@@ -60,7 +60,7 @@ NET = [
     Column(title, lambda record, at=at: cells.net(record)[at]) for at, title in enumerate(("model", "method", "init"))
 ]
 HOW = [
-    plain("preset", "preset"),
+    Column("preset", cells.preset),
     plain("dataset", "dataset"),
     Column("epochs", cells.epochs),
     Column("runs", cells.runs),
