@@ -24,6 +24,8 @@ from ssm.runs.program import run_program
 PUBLISHED = Path(__file__).resolve().parent / "results" / "literature"
 """Summaries of runs that were made before: they count as finished in the table, and their searches, too."""
 RATES = (1 / 3, 1.0, 3.0)
+SEARCHED = 0.1
+"""Density of the search for a learning rate, which is that of all densities."""
 HELD_OUT = 5000
 """Training images that the search tests on; of a small data set, a quarter."""
 
@@ -86,24 +88,25 @@ class Plan:
         return self.runs.config(method=entry.method, **(entry.overrides(density) | more))
 
     def search(self, entry: Entry) -> list[Any]:
-        """Return the configurations of an entry's search, at its first density."""
-        rate = self.config(entry, self.densities(entry)[0]).learning_rate
+        """Return the configurations of an entry's search: if it has a dial, at one density, whatever others are run."""
+        density = SEARCHED if entry.dial else None
+        rate = self.config(entry, density).learning_rate
         held_out = min(HELD_OUT, len(self.runs.dataset.train_labels) // 4)
-        return [
-            self.config(entry, self.densities(entry)[0], learning_rate=factor * rate, validation=held_out)
-            for factor in RATES
-        ]
+        return [self.config(entry, density, learning_rate=factor * rate, validation=held_out) for factor in RATES]
 
     def best_rate(self, entry: Entry) -> float | None:
-        """Return the learning rate of the best run of a finished search; None of one that isn't."""
+        """Return the learning rate of the best run of a finished search; None of one that isn't.
+
+        Of rates that are equally good the protocol's own, or else the smaller one.
+        """
         found = []
-        for config in self.search(entry):
+        for factor, config in zip(RATES, self.search(entry), strict=True):
             run = self.runs.finished(config)
             if run is None:
                 return None
-            values = run.summary["test_accuracy"]["values"]
-            found.append((values.get("0", 0.0), config.learning_rate))  # a seed that was excluded has none
-        return max(found)[1]
+            accuracy = run.summary["test_accuracy"]["values"].get("0", 0.0)  # a seed that was excluded has none
+            found.append((accuracy, factor == 1, -config.learning_rate))
+        return -max(found)[2]
 
     def densities(self, entry: Entry) -> list[float | None]:
         """Return the densities at which an entry is run: None is its own."""

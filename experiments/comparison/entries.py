@@ -42,7 +42,7 @@ BLOCK_A = (
     _entry("edge-popup", "edge_popup", "frozen", dial=True),
     _entry("edge-popup, ERK", "edge_popup", "frozen", dial=True, method_options="shares=erk"),
     _entry("IteRand", "iterand", "frozen", dial=True),
-    _entry("MPT-1/32", "mpt", "one a layer", dial=True, method_options="alpha=kept"),
+    _entry("MPT-1/32", "mpt", "one a layer", dial=True),
     _entry("MPT-1/32, global", "mpt_global", "one a layer", dial=True),
     _entry("Gem-Miner", "gem_miner", "frozen", dial=True),
     _entry("Zhou's Supermask", "zhou", "frozen"),

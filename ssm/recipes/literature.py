@@ -83,6 +83,7 @@ PROTOCOL: tuple[Change, ...] = (
     change(FEEDFORWARD, _FROZEN, p0=None),  # 1 - density: the scale for the share that is kept
     change(CONV_NETS, "iterand", learning_rate=0.3),
     change(FEEDFORWARD, ("mpt", "mpt_global"), init="he", weight_distribution="normal"),
+    change(FEEDFORWARD, "mpt", method_options="alpha=kept"),
     change(FEEDFORWARD, "gem_miner", weight_decay=0.0, p0=0.5),
     change(FEEDFORWARD, "zhou", density=0.0, learning_rate=100.0, weight_decay=0.0, init="elu", p0=0.5),
     change(FEEDFORWARD, "zhou", schedule="exponential", decay_rate=1.0),

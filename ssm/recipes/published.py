@@ -31,6 +31,7 @@ PUBLISHED: tuple[Change, ...] = (
     change("resnet18", "iterand", density=0.4, weight_decay=5e-4, batch_norm="statistics"),
     # Diffenderfer and Kailkhura; of VGG-Small, batch norm after every layer instead of every second.
     change((*CONV_NETS, "vgg_small", "resnet18"), "mpt", **_CIFAR, **_COSINE, **_NORMAL, density=0.1),
+    change((*CONV_NETS, "vgg_small", "resnet18"), "mpt", method_options=""),  # its own divisor of alpha
     change("vgg_small", "mpt", density=0.05, optimizer="adam", batch_norm="statistics"),
     change("resnet18", "mpt", density=0.2, batch_norm="affine", batch_size=256, weight_decay=5e-4),
     # Sreenivasan et al., before the weights are fine-tuned.
