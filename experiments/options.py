@@ -82,6 +82,8 @@ class Options:
     """Images per step."""
     validation: Whole = None
     """Hold out so many training images, the last, and test on these instead of the test set."""
+    train_images: Whole = None
+    """Train on the first so many images alone, as programs do that choose by the others; 0: on all."""
     augment: Annotated[
         Literal["none", "shift", "crop_flip", "crop_flip_standardize"] | None,
         _choice("none", "shift", "crop_flip", "crop_flip_standardize"),

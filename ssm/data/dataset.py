@@ -50,6 +50,17 @@ class Dataset:
             test_labels=self.train_labels[-count:],
         )
 
+    def first(self, count: int) -> Self:
+        """Return the same with the first `count` training images alone; 0 leaves it as it is."""
+        if count in (0, len(self.train_labels)):
+            return self
+        return dataclasses.replace(
+            self,
+            source=f"{self.source}; the first {count:,} training images",
+            train_images=self.train_images[:count],
+            train_labels=self.train_labels[:count],
+        )
+
     def __post_init__(self) -> None:
         for part in ("train", "test"):
             images, labels = getattr(self, f"{part}_images"), getattr(self, f"{part}_labels")

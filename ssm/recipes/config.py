@@ -36,7 +36,8 @@ class Config:
     empty otherwise.  `density` is the share of weights that a method with such a dial keeps, 0 otherwise, and
     `method_options` are its other options, NAME=VALUE,...  A cosine schedule ends at 0 `cycles` times; `steps`
     multiplies the rate by `decay_rate` at each of the `milestones`, shares of all epochs.  The last `validation`
-    training images take the place of the test set.
+    training images take the place of the test set; of what is left the first `train_images` are trained on, 0 meaning
+    all.
     Raises UserError for unknown names and impossible values.
     """
 
@@ -83,6 +84,7 @@ class Config:
     cycles: int = 1
     milestones: str = ""
     validation: int = 0
+    train_images: int = 0
     activation: Literal["elu", "relu", "sign"] = "elu"
     dropout: float = 0.0
 
@@ -97,7 +99,7 @@ class Config:
             _positive(name, getattr(self, name), whole=True)
         for name in ("learning_rate", "decay_rate", "decay_steps", "factor", "width"):
             _positive(name, getattr(self, name))
-        for name in ("cooldown", "reductions", "validation"):
+        for name in ("cooldown", "reductions", "validation", "train_images"):
             _natural(name, getattr(self, name))
         for name, top in (("weight_decay", 1.0), ("momentum", 1.0), ("p0", 1.0), ("dropout", 1.0)):
             value = getattr(self, name)
@@ -224,6 +226,12 @@ def resolve(
     if not 0 <= values["validation"] < samples:
         raise UserError(f"--validation={values['validation']}: the data set has {samples} training images.")
     samples -= values["validation"]
+    if values["train_images"] > samples:
+        raise UserError(
+            f"--train-images={values['train_images']}: there are {samples} training images; "
+            "take --train-images=0 for all."
+        )
+    samples = values["train_images"] or samples
     decay_epochs, elus_factor = values.pop("decay_epochs"), values.pop("elus_factor")
     _positive("decay_epochs", decay_epochs)
     steps = values["passes"] * math.ceil(samples / values["batch_size"])

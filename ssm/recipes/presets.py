@@ -37,6 +37,7 @@ NEUTRAL: Mapping[str, Any] = {
     "cycles": 1,
     "milestones": "",
     "validation": 0,
+    "train_images": 0,
     "activation": "elu",
     "dropout": 0.0,
 }

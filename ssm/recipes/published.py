@@ -21,12 +21,13 @@ _EXPONENTIAL: dict[str, Any] = {"schedule": "exponential", "staircase": False, "
 PUBLISHED: tuple[Change, ...] = (
     # Zhou et al.: no augmentation, 55,000 and 45,000 training images; the rates of the Conv nets [those of the FCN].
     change(("fcn", *CONV_NETS), "zhou", epochs=2000, batch_size=250, learning_rate=100.0, activation="relu"),
-    change(("fcn", *CONV_NETS), "zhou", init="xavier", validation=5000),
+    change(("fcn", *CONV_NETS), "zhou", init="xavier", train_images=45_000),
+    change("fcn", "zhou", train_images=55_000),
     # Ramanujan et al.
     change((*CONV_NETS, "resnet18"), "edge_popup", **_CIFAR, **_COSINE, **_CONSTANT, density=0.5),
     change("resnet18", "edge_popup", batch_size=256, weight_decay=5e-4, batch_norm="statistics"),
     # Chijiwa et al.: 45,000 training images, and a random resized crop, for which there is the plain one here.
-    change(("conv6", "resnet18"), "iterand", **_CIFAR, **_COSINE, **_CONSTANT, density=0.5, validation=5000),
+    change(("conv6", "resnet18"), "iterand", **_CIFAR, **_COSINE, **_CONSTANT, density=0.5, train_images=45_000),
     change("conv6", "iterand", learning_rate=0.3, width=2.0),
     change("resnet18", "iterand", density=0.4, weight_decay=5e-4, batch_norm="statistics"),
     # Diffenderfer and Kailkhura; of VGG-Small, batch norm after every layer instead of every second.
@@ -40,7 +41,7 @@ PUBLISHED: tuple[Change, ...] = (
     # de Jorge et al.
     change("vgg19", "force", **_CIFAR, **_NORMAL, density=0.005, schedule="steps", epochs=350, decay_rate=0.1),
     change("vgg19", ("force", "granet"), batch_norm="affine"),
-    change("vgg19", "force", milestones="0.4286,0.7143", learning_rate=0.1, weight_decay=5e-4, validation=5000),
+    change("vgg19", "force", milestones="0.4286,0.7143", learning_rate=0.1, weight_decay=5e-4, train_images=45_000),
     # Mocanu et al.: the program has no convolutional net; [the recipe of its MLP].
     change("vgg_small_1024", "set", **_CIFAR, **_NORMAL, schedule="exponential", decay_rate=1.0, epochs=1000),
     change("vgg_small_1024", "set", batch_size=100, learning_rate=0.01, weight_decay=0.0, density=0.054),
@@ -52,7 +53,7 @@ PUBLISHED: tuple[Change, ...] = (
     # Liu et al.
     change("vgg19", "granet", **{**_CIFAR, "nesterov": True}, **_NORMAL, density=0.05, schedule="steps", epochs=160),
     change("vgg19", "granet", milestones="0.5,0.75", decay_rate=0.1, learning_rate=0.1, weight_decay=5e-4),
-    change("vgg19", "granet", validation=5000, method_options="every=1000"),
+    change("vgg19", "granet", train_images=45_000, method_options="every=1000"),
     # Li, Zhang and Liu: the recipe of their MNIST net, [its steps as shares of 160 epochs].
     change("vgg_small_1024", "twn", **_CIFAR, **_NORMAL, schedule="steps", epochs=160, decay_rate=0.1, density=0.0),
     change("vgg_small_1024", "twn", milestones="0.5,0.8333", learning_rate=0.01, weight_decay=1e-4),
@@ -73,7 +74,7 @@ PUBLISHED: tuple[Change, ...] = (
     change(
         "vgg_small_1024x2", ("binary_connect", "bnn"), init="xavier", weight_distribution="uniform", decay="coupled"
     ),
-    change("vgg_small_1024x2", ("binary_connect", "bnn"), batch_norm="affine", validation=5000),
+    change("vgg_small_1024x2", ("binary_connect", "bnn"), batch_norm="affine", train_images=45_000),
     change("vgg_small_1024x2", "binary_connect", learning_rate=3e-3, decay_rate=2e-6 / 3e-3, activation="relu"),
     change("vgg_small_1024x2", "binary_connect", method_options="stochastic=True,test=real"),
     change("vgg_small_1024x2", "bnn", learning_rate=1e-3, decay_rate=3e-7 / 1e-3, activation="sign"),

@@ -67,7 +67,7 @@ def recipe_job(config: Config, dataset: Dataset, form: Form = "auto", *, live: b
     Raises UserError for a precision that the device lacks.
     """
     build.check_precision(config)
-    dataset = dataset.held_out(config.validation)
+    dataset = dataset.held_out(config.validation).first(config.train_images)
     settings = config.as_dict()
     shape = dataset.train_images.shape[1:]
     make_task = cache(partial(build.task_of, config, dataset, form=form, live=live))

@@ -25,6 +25,7 @@ from ssm.analysis import (
 from ssm.errors import UserError
 from ssm.export import Artifact
 from ssm.files import plain
+from ssm.models.description import BLOCKS
 from ssm.models.graph import NETS, Architecture, architecture, graph, kernel_shapes, value_shapes
 from ssm.runs.images import image_facts
 from ssm.runs.reader import FinishedRun
@@ -119,13 +120,16 @@ def agreement_table(masks: Masks, looked: Looked) -> Table:
 def dead_table(run: FinishedRun, masks: Masks) -> Table | None:
     """Return the inputs and units without a path from the images to the logits, means over the seeds.
 
-    None where the net is one of the user's own, or the layers are not those of the net that the configuration names.
+    None where the net is one of the user's own, or has batch normalisation that `ssm.models.graph` does not know, or
+    sign activations, by which a dead unit puts out 1, or the layers are not those that the configuration names.
     """
     try:
         inputs, class_names = image_facts(run)
     except UserError:  # an older run on the user's own data set
         return None
-    if run.setting("model") not in NETS:
+    model = run.setting("model")
+    plain = run.setting("batch_norm") == "none" or model in BLOCKS
+    if model not in NETS or not plain or run.setting("activation") == "sign":
         return None
     net = architecture(run.setting, inputs, len(class_names))
     if set(masks) != set(kernel_shapes(graph(net), inputs)):

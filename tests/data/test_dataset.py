@@ -73,3 +73,11 @@ def test_the_last_training_images_are_held_out(digits):
     np.testing.assert_array_equal(own.train_labels, digits.train_labels[:-45])
     assert own.source.endswith("the last 45 training images as test set")
     assert own.fingerprint() != digits.fingerprint() and digits.held_out(0) is digits
+
+
+def test_the_first_training_images_alone(digits):
+    own = digits.held_out(45).first(30)
+    np.testing.assert_array_equal(own.train_images, digits.train_images[:30])
+    np.testing.assert_array_equal(own.test_labels, digits.train_labels[-45:])
+    assert own.source.endswith("as test set; the first 30 training images")
+    assert digits.first(0) is digits and digits.first(len(digits.train_labels)) is digits

@@ -18,7 +18,7 @@ PAIRS = (
     ("resnet18", "mpt"),
     ("wrn22_2", "rigl"),
 )
-NARROW = {"width": 0.0625, "batch_size": 8, "epochs": 1, "validation": 0}
+NARROW = {"width": 0.0625, "batch_size": 8, "epochs": 1, "train_images": 0}
 
 
 def test_every_net_is_there_and_paired_as_published():

@@ -128,7 +128,7 @@ def test_published_recipes_are_those_of_the_programs():
     steps = np.asarray([29_999, 30_030, 60_100, 90_100])
     np.testing.assert_allclose(build.rates(rigl, steps)[0], [0.1, 0.02, 0.004, 0.0008], rtol=1e-5)
     granet = make("vgg19", "granet", "published")
-    assert (granet.epochs, granet.density, granet.validation) == (160, 0.05, 5000)
+    assert (granet.epochs, granet.density, granet.train_images, granet.validation) == (160, 0.05, 45_000, 0)
     np.testing.assert_allclose(
         build.rates(granet, np.asarray([80 * 352 - 1, 80 * 352, 120 * 352]))[0], [0.1, 0.01, 0.001], rtol=1e-5
     )
@@ -158,6 +158,7 @@ def test_what_has_no_recipe_says_what_has(model, method, preset, message):
         ("binary", {"density": 0.1}, "--density has no effect on --method=binary"),
         ("rigl", {"threshold": "0.02"}, "--threshold has no effect on --method=rigl"),
         ("rigl", {"density": 1.5}, r"--density must lie in \(0, 1\]"),
+        ("rigl", {"validation": 5000, "train_images": 55_001}, "--train-images=55001: there are 55000 training images"),
         ("rigl", {"validation": 60_000}, "--validation=60000: the data set has 60000 training images"),
         ("rigl", {"milestones": "0.5"}, "--milestones has no effect on --schedule=cosine"),
         ("rigl", {"schedule": "steps", "milestones": "0.8,0.5"}, "--milestones=0.8,0.5 must be rising shares"),
@@ -174,3 +175,5 @@ def test_training_images_are_held_out():
     config = make("fcn", "rigl", validation=5000)
     assert config.decay_steps == 100 * 430  # 55,000 images
     assert "steps=43000" in config.method_options
+    config = make("fcn", "rigl", validation=5000, train_images=6400)
+    assert config.decay_steps == 100 * 50

@@ -37,7 +37,8 @@ def main() -> None:
         report = Path(folder) / "comparisons"
         files = [f"tests/learners/{name}.py" for name, _ in METHODS.values()]
         environment = os.environ | {REPORT: str(report)}
-        ran = subprocess.run([sys.executable, "-m", "pytest", "-q", *files], env=environment, check=False)
+        every = [sys.executable, "-m", "pytest", "-q", "-m", "not gpu", *files]  # the slow ones, too
+        ran = subprocess.run(every, env=environment, check=False)
         lines = [line.split("\t") for line in report.read_text(encoding="utf-8").splitlines()]
     print("\n| method | cases | arrays of numbers | largest difference | masks, all equal |")
     print("| --- | --- | --- | --- | --- |")

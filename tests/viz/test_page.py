@@ -186,6 +186,22 @@ def test_what_is_dead_by_hand(tmp_path):
     assert sections.dead_table(run, {"Dense_0": np.ones((1, 784, 10), np.int8)}) is None
 
 
+@pytest.mark.parametrize(
+    ("method", "over"),
+    [
+        ("bnn", {}),
+        ("edge_popup", {"batch_norm": "statistics", "activation": "relu"}),
+        ("signed", {"activation": "sign"}),
+    ],
+)
+def test_a_net_that_has_no_graph_has_a_page_without_what_is_dead(tmp_path, paper, method, over):
+    folder = make_run(tmp_path, method=method, preset="protocol", seeds=2, **over)
+    text = page_of(read_finished(folder), paper)
+    assert "cannot influence the output" not in text
+    usual = page_of(read_finished(make_run(tmp_path, method="signed", preset="protocol", seeds=2)), paper)
+    assert "cannot influence the output" in usual
+
+
 def test_the_result_stands_beside_the_papers_row(tmp_path, paper):
     run = read_finished(make_run(tmp_path, seeds=2))
     table = result_table(with_config(run.summary, run.config), paper)
