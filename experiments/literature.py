@@ -81,7 +81,7 @@ class Plan:
             data_dir=options.data_dir,
         )
         self.options, self.runs = options, Runs(base, PUBLISHED)
-        self.dial = [float(text) for text in (options.densities or BLOCKS[options.block].densities).split(",")]
+        self.dial = shares(options.densities or BLOCKS[options.block].densities)
 
     def config(self, entry: Entry, density: float | None, **more: Any) -> Any:
         """Return the configuration of an entry at a density, with other options as named."""
@@ -113,6 +113,17 @@ class Plan:
         return list(self.dial) if entry.dial else [None]
 
 
+def shares(text: str) -> list[float]:
+    """Return the densities that a text names; raises UserError for what are none."""
+    try:
+        found = [float(part) for part in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or not all(0 < share <= 1 for share in found):
+        raise UserError(f"--densities={text}: give shares above 0 and at most 1, as 0.1,0.036,0.01.")
+    return found
+
+
 def chosen(options: Options) -> list[tuple[int, Entry]]:
     """Return the entries that the options name, with their number in the table."""
     every = list(enumerate(BLOCKS[options.block].entries))
@@ -126,7 +137,9 @@ def chosen(options: Options) -> list[tuple[int, Entry]]:
 
 
 def check(options: Options) -> None:
-    """Raise UserError where a block is not for a model."""
+    """Raise UserError where a block is not for a model, or there is nothing to run."""
+    if options.seeds < 1:
+        raise UserError(f"--seeds={options.seeds}: give at least 1.")
     if options.block == "ways" and options.model != "fcn":
         raise UserError(f"--block=ways has the settings of the FCN; leave out --model={options.model}.")
 

@@ -4,7 +4,7 @@ import sys
 from dataclasses import dataclass, field, fields, make_dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import tyro
 
@@ -35,8 +35,9 @@ class Options:
     trained and connections chosen (force, set, rigl, granet), or latent weights (twn, ttq, sca, lr_net, binary_connect,
     bnn, and bbg, an experiment).  With --help it shows the method's own options."""
     density: Number = None
-    """Share of the weights that is left, of a method with such a dial.  signed then is steered, with its own recipe;
-    ResNets, and all under the paper's presets, keep theirs."""
+    """Share of the weights that is left, of a method with such a dial (gem_miner: at most; twn: roughly).  signed then
+    is steered, with its own recipe; ResNets, and all under the paper's presets, keep theirs.  0: the method's own rule
+    without a dial (signed, twn, ttq)."""
     learner: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = None
     """A learner of your own in place of --method: package.module:factory (docs/own-learner.md)."""
     init: Annotated[
@@ -240,12 +241,13 @@ def with_method(options: type[Options]) -> type[Options]:
     name = learned_by(given.get("--method", "signed"), density)
     if not name:
         return options
-    from ssm.recipes.method_options import options_of
+    from ssm.recipes.method_options import options_of, timed_options
 
+    timed = timed_options(name, 1, 1)
     own = make_dataclass(
         "Own",
         [
-            (option, Annotated[_optional(one.type), tyro.conf.arg(help=one.help, help_behavior_hint=HINT)], None)
+            (option, Annotated[_optional(one.type), _own_argument(one, timed=option in timed)], None)
             for option, one in options_of(name).items()
         ],
         frozen=True,
@@ -257,6 +259,17 @@ def with_method(options: type[Options]) -> type[Options]:
     )
     made.__doc__ = options.__doc__
     return made
+
+
+def _own_argument(option: Any, *, timed: bool) -> Any:
+    """Return how an option of a method is shown: what it takes, and its default."""
+    words = {int: "N", float: "X", str: "NAMES", bool: "{True,False}"}
+    default = "by the length of the training" if timed else f"{option.default!r}, unless the preset has another"
+    return tyro.conf.arg(
+        help=option.help,
+        metavar=words.get(option.type) or "{" + ",".join(get_args(option.type)) + "}",
+        help_behavior_hint=f"(default: {default})",
+    )
 
 
 def _optional(kind: Any) -> Any:
@@ -315,6 +328,7 @@ def configured(options: Options, dataset: Any = None, *, method_options: str = "
     Raises UserError for what can't work: at once where that is so on any data, not after a download.
     """
     from ssm import data
+    from ssm.recipes.build import check_options
     from ssm.recipes.config import Config, check_classes, resolve
     from ssm.recipes.presets import NET_DATA
 
@@ -329,7 +343,9 @@ def configured(options: Options, dataset: Any = None, *, method_options: str = "
 
     def settings(name: str, samples: int) -> Config:
         named = {"model": options.model, "method": method, "preset": options.preset}
-        return resolve(**named, dataset=name, samples=samples, overrides=overrides)
+        config = resolve(**named, dataset=name, samples=samples, overrides=overrides)
+        check_options(config)
+        return config
 
     wanted = own if options.dataset == "auto" else options.dataset
     settings(wanted, samples=2**31)

@@ -31,7 +31,7 @@ from ssm.ops.convolution import Form, conv_general_dilated
 from ssm.plateau import PlateauRule
 from ssm.recipes.config import SCORED, Config, milestones_of
 from ssm.recipes.literature import LITERATURE, learned_by
-from ssm.recipes.method_options import PRETRAINED, typed_options
+from ssm.recipes.method_options import EXEMPT, PRETRAINED, typed_options
 from ssm.recipes.objects import load_object
 from ssm.recipes.presets import CONV_NETS, ELUS_FACTOR, OWN, kind
 from ssm.recipes.published import TABLE_NETS
@@ -89,19 +89,31 @@ def learner(config: Config, rule: Rule, *, folded: bool | None = None) -> Learne
     return learners.signed(**options, folded=can_fold(config) if folded is None else folded)
 
 
+def check_options(config: Config) -> None:
+    """Raise UserError for an option of a method of the related work that is out of range, naming it."""
+    if named := learned_by(config.method, config.density):
+        literature_learner(named, config, threshold(config))
+
+
 def literature_learner(method: str, config: Config, rule: Rule) -> Learner:
-    """Return the learner of a method of the related work, with its options."""
+    """Return the learner of a method of the related work; raises UserError for one of its options out of range."""
     entry = LITERATURE[method]
     factory = getattr(learners, entry.factory)
     options = typed_options(method, config.method_options)
-    warm = options.pop(PRETRAINED, 0)
+    warm, exempt = options.pop(PRETRAINED, 0), options.pop(EXEMPT, "")
     named = inspect.signature(factory).parameters
     objects: dict[str, Any] = {"redraw": kernel_init(config)}
     if method in SCORED:
         objects |= {"scores": score_init(config), "threshold": rule}
     if entry.dial:
         objects["density"] = config.density
-    made = factory(**{name: value for name, value in (objects | options).items() if name in named})
+    try:
+        made = factory(**{name: value for name, value in (objects | options).items() if name in named})
+    except UserError as error:  # which begins with the option's name
+        first, _, rest = str(error).partition(" ")
+        raise UserError(f"--{method}.{first.replace('_', '-')} {rest}." if first in options else str(error)) from None
+    if exempt:
+        made = learners.by_layer({**dict.fromkeys(exempt.split("+"), learners.dense()), "*": made})
     return learners.pretrained(made, warm) if warm else made
 
 

@@ -101,6 +101,8 @@ class Config:
             _positive(name, getattr(self, name))
         for name in ("cooldown", "reductions", "validation", "train_images"):
             _natural(name, getattr(self, name))
+        if not 0 <= self.density <= 1:
+            raise UserError(f"--density must lie in (0, 1]; got {self.density}.")
         for name, top in (("weight_decay", 1.0), ("momentum", 1.0), ("p0", 1.0), ("dropout", 1.0)):
             value = getattr(self, name)
             if not (math.isfinite(value) and 0 <= value < top):
@@ -117,8 +119,6 @@ class Config:
         rule = thresholds.parse(self.threshold)
         if self.density and self.method in ("signed", STEERED) and thresholds.parameter(rule) == 0:
             raise UserError(f"--density steers a threshold above 0; got --threshold={self.threshold}.")
-        if not 0 <= self.density <= 1:
-            raise UserError(f"--density must lie in (0, 1]; got {self.density}.")
         milestones_of(self.milestones)
         _check_net(self)
         _check_own(self)
@@ -239,6 +239,8 @@ def resolve(
         options = timed_options(named, values["epochs"] * steps, steps) | options
     values["method_options"] = written_options(options)
     if values["p0"] is None:
+        if not 0 < values["density"] <= 1:
+            raise UserError(f"--density must lie in (0, 1]; got {values['density']}.")
         values["p0"] = 1 - values["density"]
     if values["schedule"] in ("cosine", "steps"):
         decay_epochs = values["epochs"]

@@ -10,10 +10,12 @@ from ssm.recipes.literature import LITERATURE
 
 PRETRAINED = "pretrained"
 """The option of a method with a trained start: the steps in which the plain weights are trained."""
+EXEMPT = "exempt"
+"""The option of every method: the layers that it leaves out."""
 
 
 class Option(NamedTuple):
-    """An option: its type (float, int, bool or a Literal), default, and a line of help."""
+    """An option: its type (float, int, bool, str or a Literal), default, and a line of help."""
 
     type: Any
     default: Any
@@ -32,6 +34,7 @@ def options_of(method: str) -> dict[str, Option]:
         found.pop("density", None)
     if entry.pretrained:
         found[PRETRAINED] = Option(int, 0, "Steps in which the plain weights are trained before the method begins.")
+    found[EXEMPT] = Option(str, "", "Layers that are trained as they are, by name: Conv_0, or Conv_0+Dense_1.")
     return found
 
 

@@ -49,7 +49,13 @@ PUBLISHED: tuple[Change, ...] = (
     # Evci et al.
     change("wrn22_2", "rigl", **{**_CIFAR, "nesterov": True}, **_NORMAL, density=0.5, schedule="steps", epochs=250),
     change("wrn22_2", "rigl", milestones="0.3072,0.6144,0.9216", decay_rate=0.2, learning_rate=0.1, dropout=0.3),
-    change("wrn22_2", "rigl", weight_decay=5e-4, batch_norm="affine", method_options="distribution=uniform"),
+    change(
+        "wrn22_2",
+        "rigl",
+        weight_decay=5e-4,
+        batch_norm="affine",
+        method_options="distribution=uniform,exempt=Conv_0,schedule=constant",
+    ),
     # Liu et al.
     change("vgg19", "granet", **{**_CIFAR, "nesterov": True}, **_NORMAL, density=0.05, schedule="steps", epochs=160),
     change("vgg19", "granet", milestones="0.5,0.75", decay_rate=0.1, learning_rate=0.1, weight_decay=5e-4),
@@ -60,14 +66,14 @@ PUBLISHED: tuple[Change, ...] = (
     # Zhu et al.: from a trained net, [trained here in the first 400 of 800 epochs].
     change("resnet20", "ttq", **_CIFAR, **_NORMAL, schedule="steps", epochs=800, decay_rate=0.1, density=0.0),
     change("resnet20", "ttq", milestones="0.6025,0.6538,0.6875", learning_rate=0.1, weight_decay=2e-4),
-    change("resnet20", "ttq", batch_norm="affine", method_options="threshold=0.05"),
+    change("resnet20", "ttq", batch_norm="affine", method_options="exempt=Conv_0,threshold=0.05"),
     # Deng and Zhang: [no recipe was found; that of the trinary nets beside it].
     change("vgg_small_1024", "sca", **_CIFAR, **_COSINE, init="xavier", weight_distribution="uniform", density=0.0),
     # Shayer, Levi and Fetaya: from a trained net, [trained here in the first 290 of 580 epochs].
     change("vgg_small_1024", "lr_net", **_CIFAR, **_NORMAL, schedule="steps", epochs=580, decay_rate=0.1, density=0.0),
     change("vgg_small_1024", "lr_net", milestones="0.7931", learning_rate=0.01, weight_decay=0.0, optimizer="adam"),
     change("vgg_small_1024", ("twn", "sca", "lr_net"), batch_norm="affine"),
-    change("vgg_small_1024", "lr_net", batch_size=256),
+    change("vgg_small_1024", "lr_net", batch_size=256, method_options="exempt=Dense_1"),
     # Courbariaux et al.: no augmentation, ZCA-whitened images, which are standardised ones here.
     change("vgg_small_1024x2", ("binary_connect", "bnn"), **_EXPONENTIAL, epochs=500, decay_epochs=500, batch_size=50),
     change("vgg_small_1024x2", ("binary_connect", "bnn"), loss="squared_hinge", optimizer="adam", density=0.0),

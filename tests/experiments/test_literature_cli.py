@@ -10,6 +10,7 @@ from ssm.runs.names import read_config
 from ssm.runs.reader import read_finished
 from tests.support.made_runs import make_run
 from tests.support.programs import ROOT, Place
+from tests.support.quick import quick
 
 FEW = ("--dataset=mnist5k", "--width=0.05", "--epochs=1", "--seeds=2", "--methods=0,8")
 COMMAND = ("literature.py", *FEW, "--densities=0.1", "--out=runs", "--tables=tables")
@@ -96,10 +97,21 @@ def test_only_the_table_is_written(place, done):
     assert ran.returncode == 0 and (place.here / "tables" / "literature-fcn-a.md").exists()
 
 
-def test_an_unknown_method_is_one_message(place):
-    ran = place.program("literature.py", "--methods=rigel")
+@pytest.mark.parametrize(
+    ("option", "message"),
+    quick(
+        [
+            ("--methods=rigel", "--methods names rigel; known are"),
+            ("--densities=abc", "--densities=abc: give shares above 0"),
+            ("--densities=0.1,1.5", "--densities=0.1,1.5: give shares above 0"),
+            ("--seeds=0", "--seeds=0: give at least 1"),
+        ]
+    ),
+)
+def test_what_cannot_be_run_is_one_message(place, option, message):
+    ran = place.program("literature.py", option)
     assert (ran.returncode, ran.stdout) == (2, "")
-    assert "--methods names rigel; known are" in ran.stderr and "Traceback" not in ran.stderr
+    assert message in ran.stderr and "Traceback" not in ran.stderr
 
 
 def test_a_method_s_own_options_are_in_help_and_typed(place):
@@ -108,8 +120,12 @@ def test_a_method_s_own_options_are_in_help_and_typed(place):
     assert "--rigl.drop" in ran.stdout and "--granet.drop" not in ran.stdout
     assert "--rigl.drop" not in place.program("train.py", "--help").stdout
     assert "--steered.gain" in place.program("train.py", "--density", "0.02", "--help").stdout
+    assert "(default: 0.3, unless the preset has another)" in " ".join(ran.stdout.replace("│", " ").split())
     wrong = place.program("train.py", "--method=rigl", "--rigl.every=often")
     assert wrong.returncode == 2
+    wrong = place.program("train.py", "--method=rigl", "--rigl.drop=3")
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert "--rigl.drop must be above 0 and at most 1, got 3.0" in wrong.stderr
 
 
 @pytest.mark.slow

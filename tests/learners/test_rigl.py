@@ -101,6 +101,16 @@ def test_just_dropped_weights_may_come_back(compiled):
     np.testing.assert_array_equal(after.opt["a"], [1, 2, 3, 0, 0, 0])
 
 
+def test_a_constant_share_is_dropped_to_the_end(compiled):
+    learner = learners.rigl(density=0.5, distribution="uniform", drop=0.3, schedule="constant", every=100, steps=1000)
+    params, state = learner.init(KEY, {"a": jnp.linspace(0.1, 1, 200)})
+    now = Step({"a": jnp.where(params["a"] == 0, 1.0, 0.0)}, params, state, ())
+    assert learner.finish is not None
+    for step in (0, 700):
+        after = compiled(learner.finish)(KEY, jnp.int32(step), now, now)
+        assert int(((state["a"].mask == 1) & (after.state["a"].mask == 0)).sum()) == 30, step
+
+
 @pytest.mark.slow
 def test_drop_share():
     table = GOLDEN["drop_share_cosine"]

@@ -1,9 +1,13 @@
+import dataclasses
 from typing import get_args
 
+import jax
 import pytest
 
 from ssm import learners
 from ssm.errors import UserError
+from ssm.recipes import build
+from ssm.recipes.config import resolve
 from ssm.recipes.literature import LITERATURE
 from ssm.recipes.method_options import (
     options_of,
@@ -18,7 +22,7 @@ from ssm.recipes.method_options import (
 def test_every_option_has_a_type_a_default_and_help(method):
     assert hasattr(learners, LITERATURE[method].factory)
     for name, option in options_of(method).items():
-        assert option.type in (int, float, bool) or get_args(option.type), name
+        assert option.type in (int, float, bool, str) or get_args(option.type), name
         assert option.help.endswith("."), name
         assert isinstance(option.default, str if get_args(option.type) else option.type), name
 
@@ -41,7 +45,10 @@ def test_options_are_typed_as_the_factory_s_are():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("dorp=0.2", "--method=rigl has no option dorp; it has distribution, drop, every, until, steps"),
+        (
+            "dorp=0.2",
+            "--method=rigl has no option dorp; it has distribution, drop, schedule, every, until, steps, exempt",
+        ),
         ("every=often", r"--rigl.every=often must be a whole number"),
         ("drop=much", r"--rigl.drop=much must be a number"),
         ("distribution=flat", r"--rigl.distribution=flat must be erk or er or uniform"),
@@ -51,6 +58,25 @@ def test_options_are_typed_as_the_factory_s_are():
 def test_wrong_options_say_what_fits(text, message):
     with pytest.raises(UserError, match=message):
         typed_options("rigl", text)
+
+
+def test_layers_can_be_left_out_and_an_unknown_one_is_named():
+    config = resolve(
+        model="fcn",
+        method="ttq",
+        preset="protocol",
+        dataset="mnist",
+        samples=1280,
+        overrides={"method_options": "exempt=Dense_0+Dense_2"},
+    )
+    task = build.make_task(config, image_shape=(28, 28, 1), classes=10)
+    net, example = task.net(task.numbers), task.example
+    masks = net.masks(jax.jit(net.init)(jax.random.key(0), example))
+    assert list(masks) == ["Dense_1/kernel"]
+    wrong = dataclasses.replace(config, method_options="exempt=Conv_7")
+    task = build.make_task(wrong, image_shape=(28, 28, 1), classes=10)
+    with pytest.raises(UserError, match="no layer is left for Conv_7; the layers are Dense_0"):
+        task.net(task.numbers).init(jax.random.key(0), task.example)
 
 
 def test_a_text_is_read_back():

@@ -158,6 +158,8 @@ def test_what_has_no_recipe_says_what_has(model, method, preset, message):
         ("binary", {"density": 0.1}, "--density has no effect on --method=binary"),
         ("rigl", {"threshold": "0.02"}, "--threshold has no effect on --method=rigl"),
         ("rigl", {"density": 1.5}, r"--density must lie in \(0, 1\]"),
+        ("edge_popup", {"density": -0.5}, r"--density must lie in \(0, 1\]"),  # and not what follows from it
+        ("edge_popup", {"density": 0.0}, r"--density must lie in \(0, 1\]"),
         ("rigl", {"validation": 5000, "train_images": 55_001}, "--train-images=55001: there are 55000 training images"),
         ("rigl", {"validation": 60_000}, "--validation=60000: the data set has 60000 training images"),
         ("rigl", {"milestones": "0.5"}, "--milestones has no effect on --schedule=cosine"),
