@@ -23,6 +23,8 @@ from ssm.runs.program import run_program
 
 PUBLISHED = Path(__file__).resolve().parent / "results" / "literature"
 """Summaries of runs that were made before: they count as finished in the table, and their searches, too."""
+TABLES = Path(__file__).resolve().parents[1] / "docs" / "results"
+"""Tables that were made before: they know the nets of runs that were published without their weights."""
 RATES = (1 / 3, 1.0, 3.0)
 SEARCHED = 0.1
 """Density of the search for a learning rate, which is that of all densities."""
@@ -146,17 +148,19 @@ def check(options: Options) -> None:
 
 def report(plan: Plan) -> None:
     """Write and print the table of all rows, whether they are finished or not."""
-    from comparison.records import known_bytes, record, with_differences
+    from comparison.records import idle_seconds, known_nets, record, with_differences
     from comparison.report import table, write
 
     options, records = plan.options, []
     name = f"literature-{options.model}-{options.block}"
-    known = known_bytes(options.tables / f"{name}.csv")
+    known = known_nets(TABLES / f"{name}.csv") | known_nets(options.tables / f"{name}.csv")
+    seconds = idle_seconds(PUBLISHED.parent / "learners-cpu.txt") if options.model == "fcn" else {}
     for number, entry in enumerate(BLOCKS[options.block].entries):
         rate = plan.best_rate(entry)
         for density in plan.densities(entry):
             run = None if rate is None else plan.runs.finished(plan.config(entry, density, learning_rate=rate))
-            records.append(record(number, entry, density, run, known))
+            tests = plan.runs.dataset.test_images, plan.runs.dataset.test_labels
+            records.append(record(number, entry, density, run, known, seconds=seconds, tests=tests))
     records = with_differences(records, BLOCKS[options.block].reference)
     write(records, options.tables, name)
     print(f"results: {options.tables / name}.md\n\n{table(records)}")

@@ -1,6 +1,7 @@
 """What came of a comparison's runs, as flat records, and which of their differences are more than chance."""
 
 import csv
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,17 +15,24 @@ from ssm.runs.history import read_history
 from ssm.runs.names import run_folder
 from ssm.runs.reader import FinishedRun, read_finished
 
+DRAWN = ("zhou", "lr_net")
+"""Methods whose weights are drawn when they are tested."""
+
 
 def record(
     number: int,
     entry: Entry,
     density: float | None,
     run: FinishedRun | None,
-    known: Mapping[str, int] | None = None,
+    known: Mapping[str, Mapping[str, float]] | None = None,
+    *,
+    seconds: Mapping[str, float] | None = None,
+    tests: Any = None,
 ) -> dict[str, Any]:
     """Return what is known of a row from its run; `runs` of 0 where there is none.
 
-    known: `known_bytes`, for runs that do not have their nets any more.
+    known: `known_nets`, for runs that do not have their nets any more.  seconds: per epoch and seed on an idle machine,
+    by method; otherwise they are the run's own.  tests: images and labels for nets that training tests by draws.
     """
     found: dict[str, Any] = {
         "number": number,
@@ -43,14 +51,19 @@ def record(
         "run": run.folder.name,
         "runs": len(accuracies),
         "failed": len(run.summary["failed"]),
+        "dead": emptied(run.summary["failed"]),
         "learning_rate": run.setting("learning_rate"),
         "epochs": run.setting("epochs"),
         "accuracies": accuracies,
     }
     if not accuracies:
         return found
-    size = net_bytes(run, entry, run.mask_seeds[0] if run.mask_seeds else 0)
-    size = (known or {}).get(run.folder.name) if size is None else size
+    size, drawn = net_bytes(run, entry, run.mask_seeds[0] if run.mask_seeds else 0), None
+    earlier = (known or {}).get(run.folder.name, {})
+    size = earlier.get("bytes") if size is None else size
+    if entry.method in DRAWN:
+        drawn = None if tests is None else file_accuracy(run, *tests)
+        drawn = earlier.get("file_accuracy") if drawn is None else drawn
     layers = last_layers(run)
     return found | {
         "accuracy": float(np.mean(accuracies)),
@@ -58,19 +71,50 @@ def record(
         "highest": max(accuracies),
         "density": float(np.mean(densities)),
         "layers": {name: float(np.mean(shares)) for name, shares in layers.items()},
-        "dead": [name for name, shares in layers.items() if min(shares) == 0],
-        "seconds": run.summary["seconds_per_epoch_and_seed"]["median"],
+        "dead": sorted({*found["dead"], *(name for name, shares in layers.items() if min(shares) == 0)}),
+        "seconds": (seconds or {}).get(entry.method, run.summary["seconds_per_epoch_and_seed"]["median"]),
+        "file_accuracy": drawn,
         "bytes": size,
         "bits": None if size is None else 8 * size / run.summary["weights"],
     }
 
 
-def known_bytes(table: Path) -> dict[str, int]:
-    """Return the bytes of nets, by run, of a table as CSV: of runs that were published without their large weights."""
+def emptied(failed: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the layers that had no weight left in excluded seeds, of a summary's `failed`."""
+    found = (str(one.get("reason", "")).partition("no weight is left in ")[2].split(", ") for one in failed)
+    return sorted({layer for layers in found for layer in layers if layer})
+
+
+def known_nets(table: Path) -> dict[str, dict[str, float]]:
+    """Return what a table as CSV says of nets, by run: `bytes`, `file_accuracy`; of runs published without weights."""
     if not table.exists():
         return {}
     with table.open(newline="") as file:
-        return {row["run"]: int(row["bytes"]) for row in csv.DictReader(file) if row.get("run") and row.get("bytes")}
+        rows = [row for row in csv.DictReader(file) if row.get("run")]
+    kinds = (("bytes", int), ("file_accuracy", float))
+    return {row["run"]: {name: kind(row[name]) for name, kind in kinds if row.get(name)} for row in rows}
+
+
+def idle_seconds(path: Path) -> dict[str, float]:
+    """Return the median seconds per epoch and seed by method that benchmarks/learners.py printed into a file first."""
+    found: dict[str, float] = {}
+    for name, median in re.findall(r"^(\w+) +minimum .*? median (\S+) s per", path.read_text("utf-8"), re.MULTILINE):
+        found.setdefault(name, float(median))
+    return found
+
+
+def file_accuracy(run: FinishedRun, images: Any, labels: Any) -> float | None:
+    """Return the mean test accuracy, over a run's seeds, of the nets as they are stored; None where they are not kept.
+
+    A stored net has the likeliest weights, where training tests the mean of several draws.
+    """
+    from ssm.export.conversion import from_run
+
+    try:
+        nets = [from_run(run, seed).runtime() for seed in run.mask_seeds]
+    except UserError:  # published without its weights
+        nets = []
+    return float(np.mean([np.mean(net.logits(images).argmax(1) == labels) for net in nets])) if nets else None
 
 
 def finished(folders: Sequence[Path], settings: Mapping[str, Any]) -> FinishedRun | None:

@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from matplotlib.ticker import FixedLocator, NullLocator
+
 from ssm.files import write_atomic
 
 HEAD = (
     "method",
+    "asked %",
     "density %",
     "accuracy %",
     "range",
@@ -20,6 +23,7 @@ HEAD = (
     "bytes",
     "zeros by layer %",
     "dead layers",
+    "s",
     "rate",
     "seeds",
 )
@@ -46,14 +50,16 @@ def _cells(one: Mapping[str, Any]) -> list[str]:
     asked = "" if one["asked"] is None else f"{100 * one['asked']:g}"
     if "accuracy" not in one:
         state = "not run" if not one["runs"] and not one.get("failed") else f"no seed of {one['failed']} was left"
-        return [one["name"], asked, state, *[""] * (len(HEAD) - 3)]
-    bits, size, p, difference = (one.get(key) for key in ("bits", "bytes", "p", "difference"))
+        cells = dict.fromkeys(HEAD, "") | {"method": one["name"], "asked %": asked, "accuracy %": state}
+        return list((cells | {"dead layers": " ".join(one.get("dead", []))}).values())
+    bits, size, p, difference, file = (one.get(key) for key in ("bits", "bytes", "p", "difference", "file_accuracy"))
     zeros = " ".join(f"{100 * (1 - share):.1f}" for share in one["layers"].values())
     seeds = f"{one['runs']}, {one['failed']} excluded" if one["failed"] else str(one["runs"])
     return [
         one["name"],
+        asked,
         f"{100 * one['density']:.2f}",
-        f"{100 * one['accuracy']:.2f}",
+        f"{100 * one['accuracy']:.2f}" + ("" if file is None else f" (file: {100 * file:.2f})"),
         f"{100 * one['lowest']:.2f} to {100 * one['highest']:.2f}",
         "" if difference is None else f"{100 * difference:+.2f}",
         "" if p is None else "<0.001" if p < 0.001 else f"{p:.3f}",
@@ -62,6 +68,7 @@ def _cells(one: Mapping[str, Any]) -> list[str]:
         "" if size is None else f"{size:,}",
         zeros,
         " ".join(one["dead"]) or "none",
+        "" if one.get("seconds") is None else f"{one['seconds']:.2f}",
         f"{one['learning_rate']:.3g}",
         seeds,
     ]
@@ -88,27 +95,30 @@ def comma_separated(records: Sequence[Mapping[str, Any]]) -> str:
 def scatter(records: Sequence[Mapping[str, Any]], key: str, label: str, factor: float) -> bytes:
     """Return a picture of accuracy against a figure of each row, lines for the densities of one method.
 
-    Colours say what the weights are, or which method it is where all are the same.
+    The scale is the error's logarithm: nets far below the others stay in sight.  Colours say what the weights are, or
+    which method it is where all are the same.
     """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8, 5.5), layout="constrained")
+    figure = Figure(figsize=(8, 6.5), dpi=150, layout="constrained")
     axes = figure.subplots()
     names = dict.fromkeys(one["name"] for one in records)
     alike = len({one["values"] for one in records}) == 1
     shown: set[str] = set()
+    labels = []
     for number, name in enumerate(names):
         own = sorted((one for one in records if one["name"] == name and one.get(key)), key=lambda one: one[key])
         if not own:
             continue
         kind = name if alike else own[0]["values"]
         colour = f"C{number}" if alike else COLOURS[kind]
-        x, y = [factor * one[key] for one in own], [100 * one["accuracy"] for one in own]
-        spread = [[high - 100 * one[end] for high, one in zip(y, own, strict=True)] for end in ("lowest", "highest")]
+        x = [factor * one[key] for one in own]
+        low, y, high = ([100 * (1 - one[end]) for one in own] for end in ("highest", "accuracy", "lowest"))
+        spread = [[b - a for a, b in zip(low, y, strict=True)], [b - a for a, b in zip(y, high, strict=True)]]
         axes.errorbar(
             x,
             y,
-            [spread[0], [-value for value in spread[1]]],
+            spread,
             fmt="o-",
             color=colour,
             linewidth=0.8,
@@ -117,13 +127,38 @@ def scatter(records: Sequence[Mapping[str, Any]], key: str, label: str, factor: 
             label=kind if kind not in shown else None,
         )
         shown.add(kind)
-        if not alike:
-            axes.annotate(name, (x[0], y[0]), xytext=(3, 3), textcoords="offset points", fontsize=6, color=colour)
-    axes.set(xlabel=label, ylabel="test accuracy (%)", xscale="log")
-    best = max(100 * one["accuracy"] for one in records)
-    axes.set_ylim(max(axes.get_ylim()[0], best - 8), best + 0.4)  # what is far below says nothing about the others
-    axes.margins(x=0.15)  # room for the names
+        labels.append((x[0], y[0], name, colour))
+    axes.set(xlabel=label, ylabel="test accuracy (%)", xscale="log", yscale="log")
+    axes.invert_yaxis()
+    axes.yaxis.set_major_locator(FixedLocator([0.5, 1, 1.5, 2, 3, 5, 10, 20, 50, 90]))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(lambda error, _: f"{100 - error:g}")
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    axes.margins(x=0.2)  # room for the names
     axes.legend(title=None if alike else "non-zero weights are", fontsize=7, title_fontsize=7)
+    if not alike:
+        figure.draw_without_rendering()
+        places = axes.transData.transform([label[:2] for label in labels]).tolist()
+        heights = apart(places, [8 * len(name) for *_, name, _ in labels])
+        for (x, y, name, colour), (_, place), height in zip(labels, places, heights, strict=True):
+            offset = (4, (height - place) * 72 / figure.dpi)
+            axes.annotate(name, (x, y), offset, textcoords="offset points", fontsize=6, color=colour, va="center")
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=150)
+    figure.savefig(buffer, format="png")
     return buffer.getvalue()
+
+
+def apart(places: Sequence[tuple[float, float]], widths: Sequence[float], gap: float = 15) -> list[float]:
+    """Return heights of labels that begin at some places so that those beside or below each other keep a gap.
+
+    places: left and middle, in pixels; labels only move down.  widths: in pixels.
+    """
+    heights: dict[int, float] = {}
+    for index in sorted(range(len(places)), key=lambda index: -places[index][1]):
+        left, height = places[index]
+        for other, above in sorted(heights.items(), key=lambda item: -item[1]):
+            start = places[other][0]
+            if start < left + widths[index] and left < start + widths[other] and abs(above - height) < gap:
+                height = above - gap
+        heights[index] = height
+    return [heights[index] for index in range(len(places))]

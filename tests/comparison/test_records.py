@@ -1,8 +1,8 @@
 import pytest
 
 from comparison.entries import BLOCK_A, BLOCK_B, BLOCKS, WAYS
-from comparison.records import holm, known_bytes, record, with_differences
-from comparison.report import comma_separated, table
+from comparison.records import emptied, holm, idle_seconds, known_nets, record, with_differences
+from comparison.report import apart, comma_separated, table
 from ssm.recipes.literature import LITERATURE
 from ssm.runs.folder import open_run
 from ssm.runs.reader import read_finished
@@ -53,28 +53,53 @@ def test_the_table_says_what_was_not_run():
     )
     lines = text.splitlines()
     assert lines[2].startswith(
-        "| signed Supermask | 10.00 | 97.10 | 97.00 to 97.20 | +0.00 |  | frozen | 0.24 | 8,000 |"
+        "| signed Supermask |  | 10.00 | 97.10 | 97.00 to 97.20 | +0.00 |  | frozen | 0.24 | 8,000 |"
     )
-    assert lines[3].startswith("| RigL | 10 | not run |")
+    assert lines[3].startswith("| RigL | 10 |  | not run |")
     assert len({line.count("|") for line in lines}) == 1
     assert comma_separated([row("a", [0.5])]).splitlines()[1].count("0.5") >= 1
 
 
 def test_a_layer_that_lost_all_weights_in_one_seed_is_dead(tmp_path):
     run = trained(tmp_path / "runs", {0: (0.2, 0.0), 1: (0.4, 0.1)})
-    found = record(17, BLOCK_A[17], 0.1, run, {run.folder.name: 1234})
+    found = record(17, BLOCK_A[17], 0.1, run, {run.folder.name: {"bytes": 1234}}, seconds={"rigl": 0.25})
     assert found["layers"] == {"Dense_0": pytest.approx(0.3), "Dense_1": pytest.approx(0.05)}
     assert found["dead"] == ["Dense_1"]
-    assert (found["runs"], found["bytes"]) == (2, 1234)  # there are no masks: what an earlier table knew
+    assert (found["runs"], found["bytes"], found["seconds"]) == (
+        2,
+        1234,
+        0.25,
+    )  # there are no masks: what an earlier table knew
     assert "| 70.0 95.0 | Dense_1 |" in table(with_differences([found], ""))
 
 
 def test_bytes_that_a_table_knows(tmp_path):
     path = tmp_path / "table.csv"
-    assert known_bytes(path) == {}
+    assert known_nets(path) == {}
     rows = [row("a", [0.5], run="x"), row("b", [0.5], run="y", bytes=None), row("c", [])]
     path.write_text(comma_separated(rows))
-    assert known_bytes(path) == {"x": 8000}
+    assert known_nets(path) == {"x": {"bytes": 8000}, "y": {}}
+    path.write_text(comma_separated([row("a", [0.5], run="x", file_accuracy=0.75)]))
+    assert known_nets(path) == {"x": {"bytes": 8000, "file_accuracy": 0.75}}
+
+
+def test_layers_that_excluded_seeds_lost_are_dead():
+    failed = [{"seed": 0, "epoch": 3, "reason": "no weight is left in Dense_1, Dense_2"}, {"seed": 1, "epoch": 4}]
+    assert emptied(failed) == ["Dense_1", "Dense_2"] and emptied([]) == []
+    text = table([row("all", [], failed=2, dead=emptied(failed), asked=0.01)])
+    assert "| all | 1 |  | no seed of 2 was left |" in text and "| Dense_1 Dense_2 |" in text
+
+
+def test_seconds_of_a_benchmark_are_the_first_that_are_printed(tmp_path):
+    path = tmp_path / "learners.txt"
+    line = "{}  minimum 0.4  median {} s per epoch and seed  1.00 of signed\n"
+    path.write_text("$ command\n" + line.format("rigl", 0.51) + line.format("set", 0.6) + line.format("rigl", 9))
+    assert idle_seconds(path) == {"rigl": 0.51, "set": 0.6}
+
+
+def test_labels_beside_each_other_keep_a_gap():
+    assert apart([(0, 100), (50, 95), (500, 99)], [100, 100, 100], gap=10) == [100, 90, 99]
+    assert apart([(0, 100), (0, 98), (0, 95)], [10, 10, 10], gap=10) == [100, 90, 80]
 
 
 def trained(root, shares):
