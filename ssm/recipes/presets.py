@@ -6,7 +6,7 @@ earlier ones; each change says which models and methods it is about.
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ssm.errors import UserError
 from ssm.models.description import BLOCKS
@@ -167,6 +167,18 @@ _MNIST5K = (
 )
 
 
+class _Only(NamedTuple):
+    """The models and methods that a preset is for alone, and what it is."""
+
+    models: tuple[str, ...]
+    methods: tuple[str, ...]
+    what: str
+
+
+_SINN = _Only(FEEDFORWARD, ("signed",), "the paper's setting")
+_ONLY = {"sinn1": _SINN, "sinn2": _SINN, "best": _Only(("fcn",), ("signed", "baseline"), "what was found best")}
+
+
 def kind(model: str) -> str:
     """Return the name under which the recipes know a model: its own, or `OWN` for one of the user's."""
     return OWN if ":" in model else model
@@ -230,15 +242,12 @@ def _check(model: str, method: str, preset: str) -> None:
         raise UserError(
             "; ".join((f"--preset={preset} has no recipe for --model={model} --method={method}", *advice)) + "."
         )
-    if preset in ("sinn1", "sinn2") and (method != "signed" or model not in FEEDFORWARD):
+    only = _ONLY.get(preset)
+    if only and not (model in only.models and method in only.methods):
         raise UserError(
-            f"--preset={preset} has no recipe for --model={model} --method={method}: it is the paper's setting for "
-            f"--method=signed and {', '.join(('fcn', *CONV_NETS))}; for another take --preset=default, paper or code."
-        )
-    if preset == "best" and (method not in ("signed", "baseline") or model != "fcn"):
-        raise UserError(
-            f"--preset=best has no recipe for --model={model} --method={method}: it was sought for the fcn, signed and "
-            "baseline; for another take --preset=default or paper."
+            f"--preset={preset} has no recipe for --model={model} --method={method}: it is {only.what} for "
+            f"--method={' or '.join(only.methods)} and {', '.join(name for name in only.models if name != OWN)}; for another take "
+            "--preset=default, paper or code."
         )
     if preset == "code" and method == "baseline" and model in ("resnet56", "resnet110"):  # row 18
         raise UserError(
