@@ -68,8 +68,9 @@ def examples() -> list[bytes]:
     mixed = {name: Layer(ternary, (0.25, 0.5)) for name, ternary in signs.items()}
     own = 1 - rng.random(np.count_nonzero(signs["Dense_1"]), np.float32)
     mixed["Dense_1"] = Layer(np.abs(signs["Dense_1"]), None, own)
-    dying = {name: rng.integers(-1, 2, (40, 30), np.int8) for name in ("A", "B")}
-    dying["A"][:, ::2], dying["B"][::3] = 0, 0
+    dying = {name: rng.integers(-1, 2, (40, 30), np.int8) for name in ("A", "B", "C")}
+    dying["A"][:, ::2], dying["B"][::3], dying["C"][8:, 6:] = 0, 0, 0  # of four parts the last
+    dying["C"][8::5, 6::5] = 1
     blocks = {name: Layer(ternary, 2.0) for name, ternary in dying.items()}
     more = (Artifact(layers=mixed, architecture=fcn, **named), Artifact(layers=blocks, architecture=None, **named))
     return [*found, *map(to_bytes, more)]
@@ -132,7 +133,7 @@ def mutated(kind: str, files: list[bytes], rng: random.Random) -> bytes:
         case _:
             place = ("text", "values", "words").index(kind)
             ours[place] = rng.choice((theirs[place], *[damaged(ours[place], theirs[place], rng)] * 4))
-    version = head[1] if rng.random() < 0.9 else 3 - head[1]
+    version = head[1] if rng.random() < 0.9 else 1 + head[1] % 4
     return pack_text(ours[0][:MOST_HEADER], *(part[: len(part) // 4 * 4] for part in ours[1:]), version=version)
 
 

@@ -115,7 +115,7 @@ def test_the_tables_are_those_of_the_committed_runs(form, suffix):
 
 
 @pytest.mark.parametrize(
-    ("net", "run", "size"), [("fcn", "fcn-signed-elus-f7f77f1afe", 6045), ("conv2", "conv2-signed", 21022)]
+    ("net", "run", "size"), [("fcn", "fcn-signed-elus-f7f77f1afe", 5864), ("conv2", "conv2-signed", 19938)]
 )
 def test_committed_nets_are_read_and_classify(net, run, size):
     path = ROOT / "experiments" / "results" / "nets" / f"{net}.ssm"

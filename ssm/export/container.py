@@ -20,7 +20,7 @@ from jaxtyping import Float32, UInt32
 from ssm.errors import UserError
 
 MAGIC = b"\x89SSM\r\n\x1a\n"
-VERSIONS = (1, 2, 3)
+VERSIONS = (1, 2, 3, 4)
 HEAD = struct.Struct("<8sHHIIII32s")
 MOST_HEADER = 1 << 20  # bytes of inflated JSON: Python's objects take some 25 times as much
 MOST_LEVELS = 32  # of nested lists and objects

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from ssm.errors import UserError
-from ssm.export.block import matrix_shape
+from ssm.export.block import BlockForm, matrix_shape
 from ssm.export.coding import Counts
 from ssm.export.contents import kernel_path
 from ssm.models.description import BLOCKS
@@ -33,14 +33,14 @@ T = TypeVar("T")
 class LayerForm(NamedTuple):
     """A layer without its elements: shape, counts and constants, and how many values are its own, if they are.
 
-    live: how many rows and columns its block has (`ssm.export.block`), if it is coded as that.
+    block: `ssm.export.block`, if it is coded as that.
     """
 
     shape: Shape
     counts: Counts
     constant: float | tuple[float, float] | None
     own: int | None
-    live: tuple[int, int] | None = None
+    block: BlockForm | None = None
 
 
 class Header(NamedTuple):
@@ -64,10 +64,10 @@ class Header(NamedTuple):
         """The version of the format that these layers need.
 
         1 if each has one constant, or weights drawn again; 2 if one has two constants, or its own values; 3 if one is
-        coded as a block.
+        coded as a block, 4 if one is as a block of four parts.
         """
-        if any(one.live is not None for one in self.layers.values()):
-            return 3
+        if blocks := [one.block for one in self.layers.values() if one.block is not None]:
+            return 4 if any(len(block.parts) > 1 for block in blocks) else 3
         return 2 if any(isinstance(one.constant, tuple) or one.own is not None for one in self.layers.values()) else 1
 
 
@@ -82,7 +82,7 @@ def checked(header: Mapping[str, Any]) -> Header:
     if header["preprocessing"] != PREPROCESSING or header["precision"] not in PRECISIONS:
         raise _damaged("preprocessing and precision", [header["preprocessing"], header["precision"]])
     net = _architecture(header["architecture"])
-    layers = _by_name("layer", map(_layer, _each("layers", header["layers"], 5, 7)))
+    layers = _by_name("layer", map(_layer, _each("layers", header["layers"], 5, 7, 8)))
     values = _by_name("value", map(_value, _each("values", header["values"], 2)))
     _check_paths(layers, values)
     if net is not None:
@@ -137,7 +137,7 @@ def _by_name(what: str, pairs: Iterable[tuple[str, T]]) -> dict[str, T]:
 
 
 def _layer(entry: list[Any]) -> tuple[str, LayerForm]:
-    name, sizes, minus, plus, constant, *live = entry
+    name, sizes, minus, plus, constant, *form = entry
     shape = _shape("the shape of a layer", sizes)
     if not shape:
         raise _damaged("the shape of a layer", sizes)
@@ -145,7 +145,7 @@ def _layer(entry: list[Any]) -> tuple[str, LayerForm]:
     _whole("the elements of -1 in a layer", minus, 0, size)
     _whole("the elements of +1 in a layer", plus, 0, size - minus)
     counts = Counts(minus, plus, size)
-    block = _live(counts, shape, *live) if live else None
+    block = _block(counts, shape, form) if form else None
     if constant == OWN:
         if minus:
             raise _damaged("the elements of -1 in a layer of its own values", minus)
@@ -153,14 +153,29 @@ def _layer(entry: list[Any]) -> tuple[str, LayerForm]:
     return name, LayerForm(shape, counts, _constants(constant), None, block)
 
 
-def _live(counts: Counts, shape: Shape, rows: Any, columns: Any) -> tuple[int, int]:
-    """Return how many rows and columns of a layer are live, which are enough for its elements, and have some each."""
-    kept = counts.minus + counts.plus
+def _block(counts: Counts, shape: Shape, form: list[Any]) -> BlockForm:
+    """Return the form of a layer's block, whose rows and columns are enough for its elements, and have some each."""
+    rows, columns, *parts = form
+    kept, numbers = counts.minus + counts.plus, []
     for what, value, most in zip(("rows", "columns"), (rows, columns), matrix_shape(shape), strict=True):
-        _whole(f"the live {what} of a layer", value, 0, min(most, kept))
-    if kept > rows * columns or not counts.size:  # of no elements there may be any number of rows
+        name = f"the live {what} of a layer"
+        each = _each(name, [value], 2)[0] if parts else [value, 0]
+        first = _whole(name, each[0], 0, min(most, kept))
+        numbers.append((first, _whole(name, each[1], 0, min(most, kept) - first)))
+    sizes = [sum(numbers[0]) * sum(numbers[1])]
+    if parts:
+        sizes = [row * column for row in numbers[0] for column in numbers[1]]
+    if kept > sum(sizes) or not counts.size:  # of no elements there may be any number of rows
         raise _damaged("the live rows and columns of a layer", [rows, columns])
-    return rows, columns
+    found = _each("the parts of a layer", parts[0], 2) if parts else [counts[:2]]
+    if len(found) != len(sizes):
+        raise _damaged("the parts of a layer", parts)
+    for (minus, plus), size in zip(found, sizes, strict=True):
+        _whole("the parts of a layer", minus, 0, size)
+        _whole("the parts of a layer", plus, 0, size - minus)
+    if tuple(map(sum, zip(*found, strict=True))) != counts[:2]:
+        raise _damaged("the parts of a layer", parts)
+    return BlockForm(*numbers, tuple(Counts(*each, size) for each, size in zip(found, sizes, strict=True)))
 
 
 def _value(entry: list[Any]) -> tuple[str, Shape]:

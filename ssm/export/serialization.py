@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ssm.errors import UserError
-from ssm.export.block import Block, block_of, counts_of, joined
+from ssm.export.block import Block, BlockForm, block_of, joined
 from ssm.export.coding import count, decode, encode
 from ssm.export.container import Parts, pack, unpack
 from ssm.export.contents import Contents, Layer
@@ -45,7 +45,7 @@ def to_bytes(contents: Contents) -> bytes:
 
 def _header(contents: Contents, blocks: Mapping[str, Block | None]) -> dict[str, Any]:
     counts = {name: count(layer.ternary) for name, layer in contents.layers.items()}
-    live = {name: [] if block is None else list(block.live) for name, block in blocks.items()}
+    forms = {name: [] if block is None else _written(block.form) for name, block in blocks.items()}
     return {
         "architecture": dataclasses.asdict(contents.architecture) if contents.architecture else None,
         "precision": contents.precision,
@@ -54,21 +54,28 @@ def _header(contents: Contents, blocks: Mapping[str, Block | None]) -> dict[str,
         "about": dict(contents.about),
         "recipe": contents.recipe,
         "layers": [
-            [name, list(layer.ternary.shape), counts[name].minus, counts[name].plus, _constant(layer), *live[name]]
+            [name, list(layer.ternary.shape), counts[name].minus, counts[name].plus, _constant(layer), *forms[name]]
             for name, layer in contents.layers.items()
         ],
         "values": [[name, list(value.shape)] for name, value in contents.values.items()],
     }
 
 
+def _written(form: BlockForm) -> list[Any]:
+    """Return what a layer's entry says of its block: numbers of rows and columns, or of both classes, and counts."""
+    if len(form.parts) == 1:
+        return [form.rows[0], form.columns[0]]
+    return [list(form.rows), list(form.columns), [[minus, plus] for minus, plus, _ in form.parts]]
+
+
 def _ternary(header: Header, words: np.ndarray) -> Iterator[np.ndarray]:
     """Yield the layers' ternary arrays, in the header's order."""
     forms = header.layers.values()
-    counts = [[form.counts] if form.live is None else counts_of(form.counts, form.shape, form.live) for form in forms]
+    counts = [[form.counts] if form.block is None else form.block.counts(form.shape) for form in forms]
     flat = decode(words, [one for own in counts for one in own])
     for form, own in zip(forms, counts, strict=True):
         parts = list(islice(flat, len(own)))
-        yield parts[0].reshape(form.shape) if form.live is None else joined(parts, form.shape)
+        yield parts[0].reshape(form.shape) if form.block is None else joined(parts, form.shape)
     next(flat, None)  # whose end says whether words are left
 
 

@@ -320,6 +320,45 @@ def test_a_header_of_version_3_that_lies_is_one_message(path, value, message):
         load_bytes(changed(dying(), path, value))
 
 
+def uneven() -> Artifact:
+    """Return a net whose first layer has two classes of rows and columns, and a row and a column of zeros."""
+    draw = np.random.default_rng(0)
+    first = draw.choice(np.asarray([-1, 1], np.int8), (120, 60)) * (draw.random((120, 60)) < 0.04)
+    first[:40, :20] = draw.choice((-1, 1), (40, 20))
+    first[50], first[:, 30] = 0, 0
+    return Artifact(layers={"Z": Layer(first.astype(np.int8), 0.5), **dying().layers}, values={}, architecture=None)
+
+
+def test_the_layers_of_version_4():
+    parts = unpack(to_bytes(uneven()))
+    entry = parts.header["layers"][0]
+    assert parts.version == 4 and [len(one) for one in parts.header["layers"]] == [8, 7, 7, 5]
+    assert entry[5:7] == [[40, 72], [20, 38]] and [sum(one) for one in zip(*entry[7], strict=True)] == entry[2:4]
+    assert told(load_bytes(to_bytes(uneven()))) == told(uneven())
+    _, _, layers = second_reader().read(to_bytes(uneven()))
+    assert layers == {name: layer.ternary.reshape(-1).tolist() for name, layer in uneven().layers.items()}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        *(("layers/0/5", value, "the live rows of a layer") for value in ("[120,1]", "[-1,79]", "[40]", "40", "null")),
+        *(("layers/0/6/1", value, "the live columns of a layer") for value in ("41", '"39"', "true")),
+        *(
+            ("layers/0/7", value, "the parts of a layer")
+            for value in ("[]", "null", "[[1,2],[3,4],[5,6]]", "[1,2,3,4]")
+        ),
+        ("layers/0/7/0/0", "801", "the parts of a layer"),
+        ("layers/0/7/0/0", "1", "the parts of a layer"),
+        ("layers/0/5", "[39,80]", "the parts of a layer"),
+        ("layers/0/7", None, "the live rows of a layer"),
+    ],
+)
+def test_a_header_of_version_4_that_lies_is_one_message(path, value, message):
+    with pytest.raises(UserError, match=re.escape(message)):
+        load_bytes(changed(uneven(), path, value))
+
+
 def test_a_value_of_its_own_is_not_0():
     parts = unpack(to_bytes(mixed()))
     with pytest.raises(UserError, match="a value of its own in a layer is 0"):
