@@ -68,7 +68,7 @@ def block_of(ternary: Int8[np.ndarray, "..."]) -> Block | None:
     if not ternary.size:  # which may have any number of rows
         return None
     matrix = ternary.reshape(matrix_shape(ternary.shape))
-    one = _block(matrix, matrix.any(1).astype(np.int8), matrix.any(0).astype(np.int8))
+    one = _block(matrix, *_live(matrix))
     four = _block(matrix, *classes(matrix))
     found = [(cost(count(ternary)), 0, None), (_bits(one), 1, one), (_bits(four) + EXTRA, 2, four)]
     return min(found, key=lambda each: each[:2])[2]
@@ -82,11 +82,18 @@ def classes(
     Rows are cut where that takes the fewest bits as the columns are, then columns, twice; all are of the first class
     where no cut takes fewer.
     """
-    rows, columns = matrix.any(1).astype(np.int8), matrix.any(0).astype(np.int8)
+    rows, columns = _live(matrix)
     for _ in range(2):
         rows = _cut(matrix, columns)
         columns = _cut(matrix.T, rows)
     return rows, columns
+
+
+def _live(
+    matrix: Int8[np.ndarray, "rows columns"],
+) -> tuple[Int8[np.ndarray, " rows"], Int8[np.ndarray, " columns"]]:
+    """Return which rows and columns have an element that is not 0, all of the first class."""
+    return np.asarray(matrix.any(1)).astype(np.int8), np.asarray(matrix.any(0)).astype(np.int8)
 
 
 def _cut(matrix: Int8[np.ndarray, "rows columns"], columns: Int8[np.ndarray, " columns"]) -> Int8[np.ndarray, " rows"]:
@@ -100,7 +107,7 @@ def _cut(matrix: Int8[np.ndarray, "rows columns"], columns: Int8[np.ndarray, " c
     number, widths = np.arange(1, len(order) + 1)[:, None], np.asarray([len(group) for group in groups])
     sums = [np.cumsum(counts[order], 0) for counts in (minus, plus)]
     bits = _entropies(sums[0], sums[1], number * widths)
-    bits += _entropies(*(each[-1:] - each for each in sums), (len(order) - number) * widths)
+    bits += _entropies(sums[0][-1:] - sums[0], sums[1][-1:] - sums[1], (len(order) - number) * widths)
     total = bits.sum(1) + _entropies(len(order) - number, number, np.full_like(number, len(kept)))[:, 0]
     first = len(order) - int(np.argmin(total[::-1])) if len(order) else 0  # of equal ones the most rows
     rows = np.zeros(len(matrix), np.int8)

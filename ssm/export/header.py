@@ -175,7 +175,8 @@ def _block(counts: Counts, shape: Shape, form: list[Any]) -> BlockForm:
         _whole("the parts of a layer", plus, 0, size - minus)
     if tuple(map(sum, zip(*found, strict=True))) != counts[:2]:
         raise _damaged("the parts of a layer", parts)
-    return BlockForm(*numbers, tuple(Counts(*each, size) for each, size in zip(found, sizes, strict=True)))
+    forms = tuple(Counts(minus, plus, size) for (minus, plus), size in zip(found, sizes, strict=True))
+    return BlockForm(numbers[0], numbers[1], forms)
 
 
 def _value(entry: list[Any]) -> tuple[str, Shape]:
