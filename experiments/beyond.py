@@ -14,8 +14,8 @@ from typing import Annotated
 
 import tyro
 
+from comparison.common import Common
 from comparison.recipes import recipes
-from options import Options as RunOptions
 from options import prepare
 from ssm.errors import UserError
 from ssm.runs.program import run_program
@@ -25,30 +25,22 @@ PUBLISHED = Path(__file__).resolve().parent / "results" / "beyond"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(Common):
     """Train the FCN by `best`, the paper's recipe, and what is between them."""
 
     rows: Annotated[str, tyro.conf.arg(metavar="A:B", help_behavior_hint="(default: all)")] = ":"
     """Rows of the table to train, from 0: 3:5 is rows 3 and 4."""
     dataset: str = "mnist"
     """mnist; mnist5k for a first look."""
-    width: float = 1.0
-    """Factor on the sizes of all layers but the last."""
     epochs: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(default: the presets')")] = None
     """Epochs of every run, for a first look."""
     seeds: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(default: 10 or 3 by row)")] = None
     """Seeds of every row."""
     out: Path = Path("runs/beyond")
     """Folder of the runs."""
-    data_dir: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None
-    """Folder with the data set's files."""
-    report: bool = False
-    """Train nothing; write the table and the figure of what is finished."""
-    tables: Path = Path("docs/results")
-    """Folder of the table and the figure."""
 
 
-def some(text: str, count: int) -> range:
+def row_range(text: str, count: int) -> range:
     """Return the numbers of the rows that `A:B` names; raises UserError where it names none."""
     try:
         first, last = (int(end) if end else None for end in text.split(":"))
@@ -60,28 +52,24 @@ def some(text: str, count: int) -> range:
 
 
 def main(options: Options) -> None:
-    from comparison.fronts import table, write
+    from comparison.fronts import record, table, write
     from comparison.runs import Runs
 
     every = recipes()
-    named = some(options.rows, len(every))
-    base = RunOptions(
-        model="fcn",
-        dataset=options.dataset,
-        width=None if options.width == 1 else options.width,
-        out=options.out,
-        data_dir=options.data_dir,
-    )
-    runs, shorter = Runs(base, PUBLISHED), {} if options.epochs is None else {"epochs": options.epochs}
-    prepare(base)
+    named = row_range(options.rows, len(every))
+    runs = Runs(options.shared(model="fcn"), PUBLISHED)
+    shorter = {} if options.epochs is None else {"epochs": options.epochs}
+    prepare(runs.base)
     configs = [runs.config(preset=row.preset, method=row.method, **{**row.options, **shorter}) for row in every]
     for number in () if options.report else named:
         row, config = every[number], configs[number]
         print(f"row {number}: {row.name}, weight decay {config.weight_decay:.3g}", flush=True)
         runs.train([config], range(options.seeds or row.seeds))
-    found = [(row, config.weight_decay, runs.finished(config)) for row, config in zip(every, configs, strict=True)]
-    write(found, options.tables)
-    print(f"results: {options.tables / 'beyond.md'}\n\n{table(found)}")
+    records = [
+        record(row, config.weight_decay, runs.finished(config)) for row, config in zip(every, configs, strict=True)
+    ]
+    write(records, options.tables)
+    print(f"results: {options.tables / 'beyond.md'}\n\n{table(records)}")
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from comparison.common import Common
 from comparison.entries import BLOCKS, Entry
-from options import Options as RunOptions
 from options import prepare
 from ssm.errors import UserError
 from ssm.runs.program import run_program
@@ -33,15 +33,13 @@ HELD_OUT = 5000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(Common):
     """Train all methods on one protocol, and compare them."""
 
     model: Annotated[str, tyro.conf.arg(metavar="NAME")] = "fcn"
     """fcn, conv2, conv4 or conv6."""
     dataset: str = "auto"
     """mnist or cifar10 as the model has it; mnist5k for a first look."""
-    width: float = 1.0
-    """Factor on the sizes of all layers but the last."""
     block: Literal["a", "b", "ways"] = "a"
     """Without batch normalisation, with ELU; with it after every layer, and ReLU; or, as a, the ways of the signed
     Supermask to a density."""
@@ -56,14 +54,8 @@ class Options:
     """Epochs of every run, the search's included."""
     out: Path = Path("runs/literature")
     """Folder of the runs."""
-    data_dir: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None
-    """Folder with the data set's files."""
     search_only: bool = False
     """Only find the learning rates."""
-    report: bool = False
-    """Train nothing; write the table and the figures of what is finished."""
-    tables: Path = Path("docs/results")
-    """Folder of the table and figures."""
 
 
 class Plan:
@@ -73,15 +65,8 @@ class Plan:
         from comparison.runs import Runs
         from ssm.recipes.presets import MODEL_DATA
 
-        base = RunOptions(
-            model=options.model,
-            preset="protocol",
-            dataset=options.dataset if options.dataset != "auto" else MODEL_DATA.get(options.model, ("auto",))[0],
-            width=None if options.width == 1 else options.width,
-            out=options.out,
-            epochs=options.epochs,
-            data_dir=options.data_dir,
-        )
+        dataset = options.dataset if options.dataset != "auto" else MODEL_DATA.get(options.model, ("auto",))[0]
+        base = options.shared(model=options.model, preset="protocol", dataset=dataset, epochs=options.epochs)
         self.options, self.runs = options, Runs(base, PUBLISHED)
         self.dial = shares(options.densities or BLOCKS[options.block].densities)
 
@@ -159,8 +144,7 @@ def report(plan: Plan) -> None:
         rate = plan.best_rate(entry)
         for density in plan.densities(entry):
             run = None if rate is None else plan.runs.finished(plan.config(entry, density, learning_rate=rate))
-            tests = plan.runs.dataset.test_images, plan.runs.dataset.test_labels
-            records.append(record(number, entry, density, run, known, seconds=seconds, tests=tests))
+            records.append(record(number, entry, density, run, known, seconds=seconds, dataset=plan.runs.dataset))
     records = with_differences(records, BLOCKS[options.block].reference)
     write(records, options.tables, name)
     print(f"results: {options.tables / name}.md\n\n{table(records)}")

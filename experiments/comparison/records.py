@@ -15,8 +15,24 @@ from ssm.runs.history import read_history
 from ssm.runs.names import run_folder
 from ssm.runs.reader import FinishedRun, read_finished
 
-DRAWN = ("zhou", "lr_net")
-"""Methods whose weights are drawn when they are tested."""
+
+def figures(run: FinishedRun) -> dict[str, Any]:
+    """Return a run's accuracies and densities, each seed's and what they come to; without a seed left, its name."""
+    accuracies, densities = (
+        list(run.summary[key]["values"].values()) for key in ("test_accuracy", "remaining_weights")
+    )
+    found: dict[str, Any] = {
+        "run": run.folder.name,
+        "runs": len(accuracies),
+        "failed": len(run.summary["failed"]),
+        "learning_rate": run.setting("learning_rate"),
+        "epochs": run.setting("epochs"),
+        "accuracies": accuracies,
+    }
+    if accuracies:
+        found |= {"accuracy": float(np.mean(accuracies)), "lowest": min(accuracies), "highest": max(accuracies)}
+        found |= {"density": float(np.mean(densities)), "sparsest": min(densities), "densest": max(densities)}
+    return found
 
 
 def record(
@@ -27,12 +43,12 @@ def record(
     known: Mapping[str, Mapping[str, float]] | None = None,
     *,
     seconds: Mapping[str, float] | None = None,
-    tests: Any = None,
+    dataset: Any = None,
 ) -> dict[str, Any]:
     """Return what is known of a row from its run; `runs` of 0 where there is none.
 
     known: `known_nets`, for runs that do not have their nets any more.  seconds: per epoch and seed on an idle machine,
-    by method; otherwise they are the run's own.  tests: images and labels for nets that training tests by draws.
+    by method; otherwise they are the run's own.  dataset: to test stored nets that training tests by draws.
     """
     found: dict[str, Any] = {
         "number": number,
@@ -44,36 +60,16 @@ def record(
     }
     if run is None:
         return found
-    accuracies, densities = (
-        list(run.summary[key]["values"].values()) for key in ("test_accuracy", "remaining_weights")
-    )
-    found |= {
-        "run": run.folder.name,
-        "runs": len(accuracies),
-        "failed": len(run.summary["failed"]),
-        "dead": emptied(run.summary["failed"]),
-        "learning_rate": run.setting("learning_rate"),
-        "epochs": run.setting("epochs"),
-        "accuracies": accuracies,
-    }
-    if not accuracies:
+    found |= figures(run) | {"dead": emptied(run.summary["failed"])}
+    if not found["runs"]:
         return found
-    size, drawn = net_bytes(run, entry, run.mask_seeds[0] if run.mask_seeds else 0), None
-    earlier = (known or {}).get(run.folder.name, {})
-    size = earlier.get("bytes") if size is None else size
-    if entry.method in DRAWN:
-        drawn = None if tests is None else file_accuracy(run, *tests)
-        drawn = earlier.get("file_accuracy") if drawn is None else drawn
-    layers = last_layers(run)
+    nets = {**(known or {}).get(run.folder.name, {}), **stored(run, entry, dataset)}
+    size, layers = nets.get("bytes"), last_layers(run)
     return found | {
-        "accuracy": float(np.mean(accuracies)),
-        "lowest": min(accuracies),
-        "highest": max(accuracies),
-        "density": float(np.mean(densities)),
         "layers": {name: float(np.mean(shares)) for name, shares in layers.items()},
         "dead": sorted({*found["dead"], *(name for name, shares in layers.items() if min(shares) == 0)}),
         "seconds": (seconds or {}).get(entry.method, run.summary["seconds_per_epoch_and_seed"]["median"]),
-        "file_accuracy": drawn,
+        "file_accuracy": nets.get("file_accuracy"),
         "bytes": size,
         "bits": None if size is None else 8 * size / run.summary["weights"],
     }
@@ -101,20 +97,6 @@ def idle_seconds(path: Path) -> dict[str, float]:
     for name, median in re.findall(r"^(\w+) +minimum .*? median (\S+) s per", path.read_text("utf-8"), re.MULTILINE):
         found.setdefault(name, float(median))
     return found
-
-
-def file_accuracy(run: FinishedRun, images: Any, labels: Any) -> float | None:
-    """Return the mean test accuracy, over a run's seeds, of the nets as they are stored; None where they are not kept.
-
-    A stored net has the likeliest weights, where training tests the mean of several draws.
-    """
-    from ssm.export.conversion import from_run
-
-    try:
-        nets = [from_run(run, seed).runtime() for seed in run.mask_seeds]
-    except UserError:  # published without its weights
-        nets = []
-    return float(np.mean([np.mean(net.logits(images).argmax(1) == labels) for net in nets])) if nets else None
 
 
 def finished(folders: Sequence[Path], settings: Mapping[str, Any]) -> FinishedRun | None:
@@ -170,16 +152,27 @@ def holm(rising: Sequence[float]) -> list[float]:
     return [min(1.0, float(value)) for value in np.maximum.accumulate(scaled)] if scaled else []
 
 
-def net_bytes(run: FinishedRun, entry: Entry, seed: int) -> int | None:
-    """Return the bytes of a seed's net as a file, or of a dense net's float32 weights; None where nothing is kept."""
+def stored(run: FinishedRun, entry: Entry, dataset: Any = None) -> dict[str, float]:
+    """Return what nets are as files, as `known_nets` does; nothing where a run keeps too little.
+
+    bytes: of one seed's net, or of a dense net's float32 weights.  file_accuracy: the mean over the seeds on the test
+    images of `dataset`, where training tests draws, and a file has the likeliest weights.
+    """
     from ssm.export.conversion import from_run
     from ssm.export.serialization import to_bytes
 
     if entry.method == "baseline":
-        return 4 * run.summary["weights"]
-    if not run.has_masks:
-        return None
+        return {"bytes": 4 * run.summary["weights"]}
     try:
-        return len(to_bytes(from_run(run, seed)))
-    except UserError:  # of an earlier version, say, which kept too little
-        return None
+        nets = (from_run(run, seed) for seed in run.mask_seeds)
+        if (first := next(nets, None)) is None:
+            return {}
+        found: dict[str, float] = {"bytes": len(to_bytes(first))}
+        if dataset is not None and "test_accuracy_of_draws" in first.about:
+            hits = [
+                net.runtime().logits(dataset.test_images).argmax(1) == dataset.test_labels for net in (first, *nets)
+            ]
+            found["file_accuracy"] = float(np.mean(hits))
+        return found
+    except UserError:  # of an earlier version, say, which kept too little, or published without its weights
+        return {}

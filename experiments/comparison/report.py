@@ -49,18 +49,16 @@ def table(records: Sequence[Mapping[str, Any]]) -> str:
 def _cells(one: Mapping[str, Any]) -> list[str]:
     asked = "" if one["asked"] is None else f"{100 * one['asked']:g}"
     if "accuracy" not in one:
-        state = "not run" if not one["runs"] and not one.get("failed") else f"no seed of {one['failed']} was left"
-        cells = dict.fromkeys(HEAD, "") | {"method": one["name"], "asked %": asked, "accuracy %": state}
+        cells = dict.fromkeys(HEAD, "") | {"method": one["name"], "asked %": asked, "accuracy %": missing(one)}
         return list((cells | {"dead layers": " ".join(one.get("dead", []))}).values())
     bits, size, p, difference, file = (one.get(key) for key in ("bits", "bytes", "p", "difference", "file_accuracy"))
     zeros = " ".join(f"{100 * (1 - share):.1f}" for share in one["layers"].values())
-    seeds = f"{one['runs']}, {one['failed']} excluded" if one["failed"] else str(one["runs"])
     return [
         one["name"],
         asked,
         f"{100 * one['density']:.2f}",
         f"{100 * one['accuracy']:.2f}" + ("" if file is None else f" (file: {100 * file:.2f})"),
-        f"{100 * one['lowest']:.2f} to {100 * one['highest']:.2f}",
+        between(one, "lowest", "highest"),
         "" if difference is None else f"{100 * difference:+.2f}",
         "" if p is None else "<0.001" if p < 0.001 else f"{p:.3f}",
         one["values"],
@@ -70,8 +68,23 @@ def _cells(one: Mapping[str, Any]) -> list[str]:
         " ".join(one["dead"]) or "none",
         "" if one.get("seconds") is None else f"{one['seconds']:.2f}",
         f"{one['learning_rate']:.3g}",
-        seeds,
+        seeds(one),
     ]
+
+
+def missing(one: Mapping[str, Any]) -> str:
+    """Return why a row has no accuracy."""
+    return f"no seed of {one['failed']} was left" if one.get("failed") else "not run"
+
+
+def seeds(one: Mapping[str, Any]) -> str:
+    """Return how many seeds a row's means are of."""
+    return f"{one['runs']}, {one['failed']} excluded" if one["failed"] else str(one["runs"])
+
+
+def between(one: Mapping[str, Any], least: str, most: str) -> str:
+    """Return a range of shares, by its ends' names, in per cent."""
+    return f"{100 * one[least]:.2f} to {100 * one[most]:.2f}"
 
 
 def comma_separated(records: Sequence[Mapping[str, Any]]) -> str:

@@ -159,8 +159,7 @@ def matrix_shape(shape: Sequence[int]) -> tuple[int, int]:
 
 def cost(counts: Counts) -> float:
     """Return the bits that coding an array takes: the order-0 entropy of its elements."""
-    minus, plus, size = counts
-    return sum(number * math.log2(size / number) for number in (minus, size - minus - plus, plus) if number)
+    return float(_entropies(*(np.asarray(number) for number in counts)))
 
 
 def _bits(block: Block) -> float:

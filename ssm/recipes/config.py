@@ -226,7 +226,7 @@ def resolve(
     if not 0 <= values["validation"] < samples:
         raise UserError(f"--validation={values['validation']}: the data set has {samples} training images.")
     samples -= values["validation"]
-    if values["train_images"] > samples:
+    if not 0 <= values["train_images"] <= samples:
         raise UserError(
             f"--train-images={values['train_images']}: there are {samples} training images; "
             "take --train-images=0 for all."

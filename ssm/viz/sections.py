@@ -128,8 +128,8 @@ def dead_table(run: FinishedRun, masks: Masks) -> Table | None:
     except UserError:  # an older run on the user's own data set
         return None
     model = run.setting("model")
-    plain = run.setting("batch_norm") == "none" or model in BLOCKS
-    if model not in NETS or not plain or run.setting("activation") == "sign":
+    known_norm = run.setting("batch_norm") == "none" or model in BLOCKS
+    if model not in NETS or not known_norm or run.setting("activation") == "sign":
         return None
     net = architecture(run.setting, inputs, len(class_names))
     if set(masks) != set(kernel_shapes(graph(net), inputs)):

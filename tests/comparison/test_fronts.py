@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from comparison.fronts import on_front, table, write
+from comparison.fronts import on_front, record, table, write
 from comparison.recipes import BEST, Recipe
 from ssm.runs.reader import read_finished
 from tests.support.made_runs import make_run
@@ -28,9 +28,9 @@ def test_no_front_has_no_accuracy():
 def found(tmp_path):
     run = read_finished(make_run(tmp_path, seeds=2))
     return [
-        (Recipe(name=BEST), 1e-3, run),
-        (Recipe(name="one part", part="alone", preset="default"), 5e-4, run),
-        (Recipe(name="another", part="last"), 2e-3, None),
+        record(Recipe(name=BEST), 1e-3, run),
+        record(Recipe(name="one part", part="alone", preset="default"), 5e-4, run),
+        record(Recipe(name="another", part="last"), 2e-3, None),
     ]
 
 
@@ -46,7 +46,7 @@ def test_the_csv_has_what_the_table_has_not_rounded_and_the_picture_the_fronts(f
     write(found, tmp_path / "tables")
     with (tmp_path / "tables" / "beyond.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    values = found[0][2].summary["test_accuracy"]["values"].values()
+    values = read_finished(tmp_path / found[0]["run"]).summary["test_accuracy"]["values"].values()
     assert [float(value) for value in rows[0]["accuracies"].split()] == list(values)
     assert rows[2]["runs"] == "0"
     assert (tmp_path / "tables" / "beyond-density.png").read_bytes().startswith(b"\x89PNG")
@@ -54,5 +54,5 @@ def test_the_csv_has_what_the_table_has_not_rounded_and_the_picture_the_fronts(f
 
 
 def test_without_any_run_there_is_no_picture(tmp_path):
-    write([(Recipe(name=BEST), 1e-3, None)], tmp_path)
+    write([record(Recipe(name=BEST), 1e-3, None)], tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["beyond.csv", "beyond.md"]

@@ -4,6 +4,7 @@ from paper.tables import compare, final_table, records, row_records
 from paper.tables.cells import epochs, interval, net, p, preset, rounded
 from paper.tables.figures import ACCURACY
 from paper.tables.printed import decimals, paper_row, select, with_config
+from ssm.recipes.config import resolve
 from ssm.recipes.presets import recipe
 from tests.support.summaries import summary
 
@@ -128,6 +129,21 @@ def test_a_run_of_another_recipe_is_not_tested_against_the_paper(rows):
         assert with_config(summary(), own | {name: other})["changed"] == [name]
     own = kept | recipe("fcn", "signed", "paper", "mnist") | {"epochs": 3, "loss": "clipped", "init": "xavier"}
     assert with_config(summary(), own)["changed"] == ["epochs", "loss"]  # the initialisation names the row
+
+
+@pytest.mark.parametrize(
+    ("model", "method", "dataset", "samples"),
+    [
+        ("fcn", "zhou", "mnist", 60_000),
+        ("resnet18", "edge_popup", "cifar10", 50_000),
+        ("resnet20", "ttq", "cifar10", 50_000),
+    ],
+)
+def test_what_follows_from_a_published_recipe_is_no_change_of_it(model, method, dataset, samples):
+    named = {"model": model, "method": method, "preset": "published", "dataset": dataset}
+    config = resolve(**named, samples=samples, overrides={}).as_dict()
+    assert with_config(summary(), config)["changed"] == []
+    assert with_config(summary(), config | {"method_options": "exempt=Dense_0"})["changed"] == ["method_options"]
 
 
 def test_p_is_a_range_where_rounding_matters(rows):

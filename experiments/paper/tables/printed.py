@@ -7,6 +7,7 @@ from typing import Any
 from ssm.data.published import STAND_INS
 from ssm.errors import UserError
 from ssm.files import read_json
+from ssm.recipes.literature import LITERATURE
 from ssm.recipes.presets import NEUTRAL, recipe
 
 Record = dict[str, Any]
@@ -22,6 +23,7 @@ SETTINGS = (*_USUAL, "weight_distribution")
 WITHOUT_ROW = ("sinn1", "sinn2", "best")
 
 TRAINING_IMAGES: Mapping[str, int] = {"mnist": 60_000, "cifar10": 50_000, "cifar100": 50_000}
+"""Of the paper's data sets: an epoch's steps, and with them the time of the decay, follow from it."""
 
 _SECTIONS = ("weights", "sinn", "hyperparameters", "architectures", "literature_cifar10", "supermask_literature")
 
@@ -68,14 +70,28 @@ def _changed(config: Mapping[str, Any]) -> list[str]:
         usual = recipe(*(config[name] for name in ("model", "method", "preset", "dataset")))
     except (KeyError, UserError):
         return []
-    elus, epochs = usual.pop("elus_factor"), usual.pop("decay_epochs")
-    usual["factor"] = elus if config.get("init") == "elus" else 1.0
-    if (images := TRAINING_IMAGES.get(config["dataset"])) and "batch_size" in config:
-        every = config.get("epochs") if config.get("schedule") in ("cosine", "steps") else epochs
-        steps = usual["passes"] * -(-(images - config.get("validation", 0)) // config["batch_size"])
-        usual.setdefault("decay_steps", every * steps)
     own = set(SETTINGS) | {"init"}
+    usual |= _following(config, usual)
     return sorted(name for name, value in usual.items() if name not in own and config.get(name, value) != value)
+
+
+def _following(config: Mapping[str, Any], usual: Mapping[str, Any]) -> Record:
+    """Return what follows from other settings of a run, as `ssm.recipes.config.resolve` has it, for which JAX loads."""
+    found: Record = {"factor": usual["elus_factor"] if config.get("init") == "elus" else 1.0}
+    if usual["p0"] is None and "density" in config:
+        found["p0"] = 1 - config["density"]
+    if (images := TRAINING_IMAGES.get(config["dataset"])) and "batch_size" in config and "decay_steps" not in usual:
+        images = config.get("train_images") or images - config.get("validation", 0)
+        timed = config.get("schedule") in ("cosine", "steps")
+        every = config.get("epochs") if timed else usual["decay_epochs"]
+        found["decay_steps"] = every * usual["passes"] * -(-images // config["batch_size"])
+    if (method := LITERATURE.get(config["method"])) and "method_options" in config:
+        timed = {"pretrained", *method.timed(1, 1)}  # by the length of the training
+        given = dict(part.split("=", 1) for part in config["method_options"].split(",") if part)
+        theirs = dict(part.split("=", 1) for part in usual["method_options"].split(",") if part)
+        same = {name: value for name, value in given.items() if name not in timed - set(theirs)} == theirs
+        found["method_options"] = config["method_options"] if same else usual["method_options"]
+    return found
 
 
 def decimals(numbers: Iterable[float | None]) -> int:

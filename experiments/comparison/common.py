@@ -1,0 +1,32 @@
+"""What the programs that compare runs have in common on the command line."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from options import Options as RunOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Common:
+    """Options of a comparison; `dataset` and `out` are a program's own."""
+
+    dataset: str
+    out: Path
+    width: float = 1.0
+    """Factor on the sizes of all layers but the last."""
+    data_dir: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None
+    """Folder with the data set's files."""
+    report: bool = False
+    """Train nothing; write the table and the figures of what is finished."""
+    tables: Path = Path("docs/results")
+    """Folder of the table and the figures."""
+
+    def shared(self, **named: Any) -> RunOptions:
+        """Return the options that all runs share, with others as named."""
+        width = None if self.width == 1 else self.width
+        return RunOptions(
+            **{"dataset": self.dataset, "width": width, "out": self.out, "data_dir": self.data_dir} | named
+        )
