@@ -281,6 +281,11 @@ def own_options(options: Options) -> str:
     from ssm.recipes.method_options import written_options
 
     own = vars(getattr(options, "own", None) or SimpleNamespace())
+    for name, value in own.items():
+        if isinstance(value, str) and ("," in value or "=" in value):
+            raise UserError(
+                f"--{options.method}.{name}={value}: neither commas nor '='; several layers are Conv_0+Dense_1."
+            )
     return written_options({name: value for name, value in own.items() if value is not None})
 
 

@@ -33,7 +33,7 @@ T = TypeVar("T")
 class LayerForm(NamedTuple):
     """A layer without its elements: shape, counts and constants, and how many values are its own, if they are.
 
-    block: `ssm.export.block`, if it is coded as that.
+    block: the form of its block (`ssm.export.block`); None if it is coded as it is.
     """
 
     shape: Shape

@@ -113,7 +113,10 @@ def literature_learner(method: str, config: Config, rule: Rule) -> Learner:
         first, _, rest = str(error).partition(" ")
         raise UserError(f"--{method}.{first.replace('_', '-')} {rest}." if first in options else str(error)) from None
     if exempt:
-        made = learners.by_layer({**dict.fromkeys(exempt.split("+"), learners.dense()), "*": made})
+        names = exempt.split("+")
+        if not all(names) or "*" in names:
+            raise UserError(f"--{method}.exempt={exempt} must name layers, Conv_0 or Conv_0+Dense_1 say, and not all.")
+        made = learners.by_layer({**dict.fromkeys(names, learners.dense()), "*": made})
     return learners.pretrained(made, warm) if warm else made
 
 

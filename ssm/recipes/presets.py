@@ -247,7 +247,8 @@ def _check(model: str, method: str, preset: str) -> None:
         nets = ", ".join(name for name in only.models if name != OWN)
         raise UserError(
             f"--preset={preset} has no recipe for --model={model} --method={method}: it is {only.what} for "
-            f"--method={' or '.join(only.methods)} and {nets}; for another take --preset=default, paper or code."
+            f"--method={' or '.join(only.methods)} and --model={nets}; for another take --preset=default, paper or "
+            "code."
         )
     if preset == "code" and method == "baseline" and model in ("resnet56", "resnet110"):  # row 18
         raise UserError(

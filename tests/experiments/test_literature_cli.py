@@ -126,6 +126,8 @@ def test_a_method_s_own_options_are_in_help_and_typed(place):
     wrong = place.program("train.py", "--method=rigl", "--rigl.drop=3")
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert "--rigl.drop must be above 0 and at most 1, got 3.0" in wrong.stderr
+    wrong = place.program("train.py", "--method=rigl", "--rigl.exempt=Dense_0,drop=0.9")
+    assert (wrong.returncode, wrong.stdout) == (2, "") and "several layers are Conv_0+Dense_1" in wrong.stderr
 
 
 @pytest.mark.slow

@@ -1,4 +1,5 @@
 import dataclasses
+import re
 from typing import get_args
 
 import jax
@@ -77,6 +78,14 @@ def test_layers_can_be_left_out_and_an_unknown_one_is_named():
     task = build.make_task(wrong, image_shape=(28, 28, 1), classes=10)
     with pytest.raises(UserError, match="no layer is left for Conv_7; the layers are Dense_0"):
         task.net(task.numbers).init(jax.random.key(0), task.example)
+
+
+@pytest.mark.parametrize("exempt", ["*", "Dense_0+", "Dense_0+*"])
+def test_what_is_left_out_are_layers_by_name(exempt):
+    named = {"model": "fcn", "method": "ttq", "preset": "protocol", "dataset": "mnist", "samples": 1280}
+    config = resolve(**named, overrides={"method_options": f"exempt={exempt}"})
+    with pytest.raises(UserError, match=re.escape(f"--ttq.exempt={exempt} must name layers")):
+        build.check_options(config)
 
 
 def test_a_text_is_read_back():

@@ -216,7 +216,13 @@ def test_every_combination_resolves_or_says_what_does(model, method, preset):
             continue
         with pytest.raises(UserError, match=f"--preset={preset} has no recipe for .*{model}") as error:
             make(model, method, preset, dataset)
-        says = "fcn, conv2, conv4, conv6, conv8; " if sinn else "baseline and fcn; " if best else "cannot build it; "
+        says = (
+            "fcn, conv2, conv4, conv6, conv8; "
+            if sinn
+            else "baseline and --model=fcn; "
+            if best
+            else "cannot build it; "
+        )
         assert says in str(error.value) and "--preset=default" in str(error.value)
 
 
