@@ -139,7 +139,8 @@ def report(plan: Plan) -> None:
     options, records = plan.options, []
     name = f"literature-{options.model}-{options.block}"
     known = known_nets(TABLES / f"{name}.csv") | known_nets(options.tables / f"{name}.csv")
-    seconds = idle_seconds(PUBLISHED.parent / "learners-cpu.txt") if options.model == "fcn" else {}
+    timed = (plan.runs.base.dataset, options.model, options.width) == ("mnist", "fcn", 1) and options.block != "b"
+    seconds = idle_seconds(PUBLISHED.parent / "learners-cpu.txt") if timed else None  # of just these runs
     for number, entry in enumerate(BLOCKS[options.block].entries):
         rate = plan.best_rate(entry)
         for density in plan.densities(entry):

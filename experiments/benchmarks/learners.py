@@ -11,7 +11,7 @@ from turns import by_turns, epochs_of
 
 from ssm.runs.program import run_program
 
-FIRST = ("signed", "baseline")
+FIRST = ("signed", "binary", "baseline")
 KEPT = 0.1
 REPEATED = 100
 

@@ -48,7 +48,7 @@ def record(
     """Return what is known of a row from its run; `runs` of 0 where there is none.
 
     known: `known_nets`, for runs that do not have their nets any more.  seconds: per epoch and seed on an idle machine,
-    by method; otherwise they are the run's own.  dataset: to test stored nets that training tests by draws.
+    by method; without them they are the run's own.  dataset: to test stored nets that training tests by draws.
     """
     found: dict[str, Any] = {
         "number": number,
@@ -65,10 +65,11 @@ def record(
         return found
     nets = {**(known or {}).get(run.folder.name, {}), **stored(run, entry, dataset)}
     size, layers = nets.get("bytes"), last_layers(run)
+    own = run.summary["seconds_per_epoch_and_seed"]["median"]
     return found | {
         "layers": {name: float(np.mean(shares)) for name, shares in layers.items()},
         "dead": sorted({*found["dead"], *(name for name, shares in layers.items() if min(shares) == 0)}),
-        "seconds": (seconds or {}).get(entry.method, run.summary["seconds_per_epoch_and_seed"]["median"]),
+        "seconds": seconds.get(entry.method) if seconds is not None else own,
         "file_accuracy": nets.get("file_accuracy"),
         "bytes": size,
         "bits": None if size is None else 8 * size / run.summary["weights"],
