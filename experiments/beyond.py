@@ -1,4 +1,4 @@
-"""`--preset=best` beside the paper's recipe and the dense net, on the FCN: fronts, and what each part of it brings.
+"""`--preset=best` beside `default`, the paper's, and the dense net, on the FCN: fronts, and what each part brings.
 
 - python experiments/beyond.py               train what is missing, and write the table and the figure: hours on a CPU
 - python experiments/beyond.py --rows=0:8    some of the rows, by number; several processes may share them
@@ -14,7 +14,7 @@ from typing import Annotated
 
 import tyro
 
-from comparison.common import Common
+from comparison.common import Common, at_least_one_seed
 from comparison.recipes import recipes
 from options import prepare
 from ssm.errors import UserError
@@ -26,7 +26,7 @@ PUBLISHED = Path(__file__).resolve().parent / "results" / "beyond"
 
 @dataclass(frozen=True, kw_only=True)
 class Options(Common):
-    """Train the FCN by `best`, the paper's recipe, and what is between them."""
+    """Train the FCN by `best`, by `default`, and what is between them."""
 
     rows: Annotated[str, tyro.conf.arg(metavar="A:B", help_behavior_hint="(default: all)")] = ":"
     """Rows of the table to train, from 0: 3:5 is rows 3 and 4."""
@@ -55,6 +55,8 @@ def main(options: Options) -> None:
     from comparison.fronts import record, table, write
     from comparison.runs import Runs
 
+    if options.seeds is not None:
+        at_least_one_seed(options.seeds)
     every = recipes()
     named = row_range(options.rows, len(every))
     runs = Runs(options.shared(model="fcn"), PUBLISHED)

@@ -3,6 +3,7 @@
 - python experiments/literature.py                          FCN on MNIST, three densities, 5 seeds: hours on a CPU
 - python experiments/literature.py --methods=rigl,granet    some of the methods
 - python experiments/literature.py --block=ways             ways of the signed Supermask to a density
+- python experiments/literature.py --model=conv2 --epochs=12 --seeds=1 --densities=0.1,0.006 --search=off
 - python experiments/literature.py --report                 the table and figures of what is finished
 
 The learning rate of each method is the best of three for one seed on 5,000 held-out training images.  What is finished
@@ -15,7 +16,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from comparison.common import Common
+from comparison.common import Common, at_least_one_seed
 from comparison.entries import BLOCKS, Entry
 from options import prepare
 from ssm.errors import UserError
@@ -54,8 +55,8 @@ class Options(Common):
     """Epochs of every run, the search's included."""
     out: Path = Path("runs/literature")
     """Folder of the runs."""
-    search_only: bool = False
-    """Only find the learning rates."""
+    search: Literal["first", "only", "off"] = "first"
+    """First of three learning rates the best; only that; or the protocol's own rates, where a search takes too long."""
 
 
 class Plan:
@@ -84,8 +85,10 @@ class Plan:
     def best_rate(self, entry: Entry) -> float | None:
         """Return the learning rate of the best run of a finished search; None of one that isn't.
 
-        Of rates that are equally good the protocol's own, or else the smaller one.
+        Of rates that are equally good the protocol's own, or else the smaller one; without a search the protocol's own.
         """
+        if self.options.search == "off":
+            return self.config(entry, SEARCHED if entry.dial else None).learning_rate
         found = []
         for factor, config in zip(RATES, self.search(entry), strict=True):
             run = self.runs.finished(config)
@@ -125,8 +128,7 @@ def chosen(options: Options) -> list[tuple[int, Entry]]:
 
 def check(options: Options) -> None:
     """Raise UserError where a block is not for a model, or there is nothing to run."""
-    if options.seeds < 1:
-        raise UserError(f"--seeds={options.seeds}: give at least 1.")
+    at_least_one_seed(options.seeds)
     if options.block == "ways" and options.model != "fcn":
         raise UserError(f"--block=ways has the settings of the FCN; leave out --model={options.model}.")
 
@@ -138,7 +140,7 @@ def report(plan: Plan) -> None:
 
     options, records = plan.options, []
     name = f"literature-{options.model}-{options.block}"
-    known = known_nets(TABLES / f"{name}.csv") | known_nets(options.tables / f"{name}.csv")
+    known = known_nets(TABLES / f"{name}.csv", options.tables / f"{name}.csv")
     timed = (plan.runs.base.dataset, options.model, options.width) == ("mnist", "fcn", 1) and options.block != "b"
     seconds = idle_seconds(PUBLISHED.parent / "learners-cpu.txt") if timed else None  # of just these runs
     for number, entry in enumerate(BLOCKS[options.block].entries):
@@ -157,10 +159,10 @@ def main(options: Options) -> None:
     prepare(plan.runs.base)
     rows = chosen(options)
     if not options.report:
-        for _, entry in rows:
+        for _, entry in rows if options.search != "off" else ():
             print(f"search: {entry.name}", flush=True)
             plan.runs.train(plan.search(entry), [0])
-        for seeds in () if options.search_only else sorted({min(2, options.seeds), options.seeds}):
+        for seeds in () if options.search == "only" else sorted({min(2, options.seeds), options.seeds}):
             for number in range(len(plan.dial)):
                 for _, entry in rows:
                     densities = plan.densities(entry)

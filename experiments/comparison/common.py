@@ -7,6 +7,13 @@ from typing import Annotated, Any
 import tyro
 
 from options import Options as RunOptions
+from ssm.errors import UserError
+
+
+def at_least_one_seed(seeds: int) -> None:
+    """Raise UserError for a number of seeds that is none."""
+    if seeds < 1:
+        raise UserError(f"--seeds={seeds}: give at least 1.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,18 +1,18 @@
-"""Recipes beside `--preset=best`: fronts of it and of the paper's, the dense net, the parts of `best` one by one."""
+"""Recipes beside `--preset=best`: fronts of it and of `default`, the dense net, the parts of `best` one by one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Part = Literal["front", "alone", "last"]
-BEST, PAPER, DENSE = "best", "the paper's recipe", "dense net, as best"
+BEST, DEFAULT, DENSE = "best", "default", "dense net, as best"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
     """A row of the table: a preset, and options beside it.
 
-    part: `front` (a point of accuracy against density), `alone` (the paper's recipe with one part of `best`), or `last`
+    part: `front` (a point of accuracy against density), `alone` (`default` with one part of `best`), or `last`
     (`best` without this part).
     """
 
@@ -28,7 +28,7 @@ MARKS = (None, 3.6e-3)
 """Weight decays of `best` that have ten seeds: the preset's own, for 2 % of the weights, and one for 1.4 %."""
 FRONTS: Mapping[str, tuple[str, tuple[float | None, ...]]] = {
     BEST: ("best", (3e-4, 7e-4, 1.2e-3, *MARKS, 5e-3, 1e-2, 1.8e-2)),
-    PAPER: ("default", (1.5e-4, 3e-4, None, 1e-3, 2e-3, 4e-3)),
+    DEFAULT: ("default", (1.5e-4, 3e-4, None, 1e-3, 2e-3, 4e-3)),
 }
 """Presets with their weight decays: from some 10 % of the weights to 0.3."""
 PARTS: Mapping[str, tuple[str, ...]] = {
@@ -38,12 +38,12 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "200 epochs": ("epochs",),
     "rate and decay": ("learning_rate", "weight_decay"),
 }
-"""What `best` changes in the paper's recipe, by option."""
+"""What `best` changes in `default`, by option."""
 
 
 def recipes() -> list[Recipe]:
     """Return the rows of the FCN's table."""
-    best, paper = (_options(preset) for preset in ("best", "default"))
+    best, default = (_options(preset) for preset in ("best", "default"))
     rows = [
         Recipe(name=name, preset=preset, options=_decay(value), seeds=10 if preset == "best" and value in MARKS else 3)
         for name, (preset, values) in FRONTS.items()
@@ -51,8 +51,8 @@ def recipes() -> list[Recipe]:
     ]
     rows.append(Recipe(name=DENSE, method="baseline", seeds=10))
     for name, options in PARTS.items():
-        added, without = ({option: values[option] for option in options} for values in (best, paper))
-        rows.append(Recipe(name=f"{PAPER}, and {name}", part="alone", preset="default", options=added))
+        added, without = ({option: values[option] for option in options} for values in (best, default))
+        rows.append(Recipe(name=f"{DEFAULT}, and {name}", part="alone", preset="default", options=added))
         rows.append(Recipe(name=f"{BEST} without {name}", part="last", options=without))
     return sorted(rows, key=lambda row: row.part == "last")
 

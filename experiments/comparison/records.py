@@ -47,8 +47,9 @@ def record(
 ) -> dict[str, Any]:
     """Return what is known of a row from its run; `runs` of 0 where there is none.
 
-    known: `known_nets`, for runs that do not have their nets any more.  seconds: per epoch and seed on an idle machine,
-    by method; without them they are the run's own.  dataset: to test stored nets that training tests by draws.
+    known: `known_nets`, for runs that do not have their nets any more.  seconds: per epoch and seed on an idle
+    CPU, by method; without them, and of runs on a GPU, they are the run's own.  dataset: to test stored nets that
+    training tests by draws.
     """
     found: dict[str, Any] = {
         "number": number,
@@ -66,6 +67,8 @@ def record(
     nets = {**(known or {}).get(run.folder.name, {}), **stored(run, entry, dataset)}
     size, layers = nets.get("bytes"), last_layers(run)
     own = run.summary["seconds_per_epoch_and_seed"]["median"]
+    if any(machine.get("backend", "cpu") != "cpu" for _, machine in run.environments()):
+        seconds = None
     return found | {
         "layers": {name: float(np.mean(shares)) for name, shares in layers.items()},
         "dead": sorted({*found["dead"], *(name for name, shares in layers.items() if min(shares) == 0)}),
@@ -82,14 +85,21 @@ def emptied(failed: Sequence[Mapping[str, Any]]) -> list[str]:
     return sorted({layer for layers in found for layer in layers if layer})
 
 
-def known_nets(table: Path) -> dict[str, dict[str, float]]:
-    """Return what a table as CSV says of nets, by run: `bytes`, `file_accuracy`; of runs published without weights."""
-    if not table.exists():
-        return {}
-    with table.open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row.get("run")]
+def known_nets(*tables: Path) -> dict[str, dict[str, float]]:
+    """Return what tables as CSV say of nets, by run: `bytes`, `file_accuracy`; of runs published without weights.
+
+    Of several tables that say something of a run the last one counts.
+    """
     kinds = (("bytes", int), ("file_accuracy", float))
-    return {row["run"]: {name: kind(row[name]) for name, kind in kinds if row.get(name)} for row in rows}
+    found: dict[str, dict[str, float]] = {}
+    for table in tables:
+        if table.exists():
+            with table.open(newline="") as file:
+                for row in csv.DictReader(file):
+                    if row.get("run"):
+                        known = found.setdefault(row["run"], {})
+                        known |= {name: kind(row[name]) for name, kind in kinds if row.get(name)}
+    return found
 
 
 def idle_seconds(path: Path) -> dict[str, float]:
@@ -157,7 +167,7 @@ def stored(run: FinishedRun, entry: Entry, dataset: Any = None) -> dict[str, flo
     """Return what nets are as files, as `known_nets` does; nothing where a run keeps too little.
 
     bytes: of one seed's net, or of a dense net's float32 weights.  file_accuracy: the mean over the seeds on the test
-    images of `dataset`, where training tests draws, and a file has the likeliest weights.
+    images of `dataset`, where training tests draws, and a file has the likeliest weights; of runs that keep all nets.
     """
     from ssm.export.conversion import from_run
     from ssm.export.serialization import to_bytes
@@ -169,7 +179,7 @@ def stored(run: FinishedRun, entry: Entry, dataset: Any = None) -> dict[str, flo
         if (first := next(nets, None)) is None:
             return {}
         found: dict[str, float] = {"bytes": len(to_bytes(first))}
-        if dataset is not None and "test_accuracy_of_draws" in first.about:
+        if dataset is not None and list(run.mask_seeds) == list(run.seeds) and "test_accuracy_of_draws" in first.about:
             hits = [
                 net.runtime().logits(dataset.test_images).argmax(1) == dataset.test_labels for net in (first, *nets)
             ]

@@ -108,8 +108,8 @@ def comma_separated(records: Sequence[Mapping[str, Any]]) -> str:
 def scatter(records: Sequence[Mapping[str, Any]], key: str, label: str, factor: float) -> bytes:
     """Return a picture of accuracy against a figure of each row, lines for the densities of one method.
 
-    The scale is the error's logarithm: nets far below the others stay in sight.  Colours say what the weights are, or
-    which method it is where all are the same.
+    The scale is the error's logarithm, so that nets far below the others stay in sight; an error below 0.01 % is there.
+    Colours say what the weights are, or which method it is where all are the same.
     """
     from matplotlib.figure import Figure
 
@@ -126,7 +126,7 @@ def scatter(records: Sequence[Mapping[str, Any]], key: str, label: str, factor: 
         kind = name if alike else own[0]["values"]
         colour = f"C{number}" if alike else COLOURS[kind]
         x = [factor * one[key] for one in own]
-        low, y, high = ([100 * (1 - one[end]) for one in own] for end in ("highest", "accuracy", "lowest"))
+        low, y, high = ([max(100 * (1 - one[end]), 0.01) for one in own] for end in ("highest", "accuracy", "lowest"))
         spread = [[b - a for a, b in zip(low, y, strict=True)], [b - a for a, b in zip(y, high, strict=True)]]
         axes.errorbar(
             x,

@@ -20,6 +20,8 @@ CLASSES = (1, -1)
 """How an array of rows or columns marks the two classes; 0 are those of zeros alone."""
 EXTRA = 20 * 8
 """Bits that the header takes for two classes, about."""
+MOST = 1 << 18
+"""Of how many rows or columns classes are sought: each takes some 100 bytes of memory."""
 
 
 class BlockForm(NamedTuple):
@@ -80,10 +82,10 @@ def classes(
     """Return in which class each row and column is, so that four parts take few bits; the first are the denser ones.
 
     Rows are cut where that takes the fewest bits as the columns are, then columns, twice; all are of the first class
-    where no cut takes fewer.
+    where no cut takes fewer, and in a matrix of more than `MOST` rows or columns.
     """
     rows, columns = _live(matrix)
-    for _ in range(2):
+    for _ in range(2 if max(matrix.shape) <= MOST else 0):
         rows = _cut(matrix, columns)
         columns = _cut(matrix.T, rows)
     return rows, columns

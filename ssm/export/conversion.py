@@ -19,6 +19,7 @@ from ssm.paths import name_path, path_name
 from ssm.recipes import build
 from ssm.recipes.config import Config
 from ssm.recipes.literature import LITERATURE
+from ssm.recipes.method_options import EXEMPT, parsed_options
 from ssm.recipes.presets import OWN, kind, named_settings
 from ssm.runs.example_file import example_path, load_examples
 from ssm.runs.frozen import check_frozen
@@ -118,16 +119,19 @@ def check_known(run: FinishedRun) -> None:
             f"{run.folder} is of a net or a learner of your own, of which a run keeps too little for a file: train "
             "it with ssm.train, and save what ssm.export.from_supermask makes of its variables"
         )
-    if build.known_to_files(run.setting):
+    exempt = parsed_options(run.setting("method_options")).get(EXEMPT)
+    if build.known_to_files(run.setting) and not exempt:
         return
     what = f"--model={model} --activation={activation} --batch-norm={norm}"
     kept = "its masks are in masks/"
+    if exempt:
+        what += f" --{method}.exempt={exempt}"
     if method in LITERATURE:
         kept = "its weights are in weights/ (ssm.runs.reader.read_finished(RUN).weights(SEED)), the rest in values/"
     raise UserError(
         f"{run.folder} cannot be stored as a file: the format knows the FCN and the Conv nets with ELU and without "
-        f"batch normalisation, and the ResNets with ELU; this is {what}. Use the run's folder itself ({kept}), or "
-        "train a net that the format knows"
+        f"batch normalisation, and the ResNets with ELU, with a mask of every layer; this is {what}. Use the "
+        f"run's folder itself ({kept}), or train a net that the format knows"
     )
 
 

@@ -20,7 +20,7 @@ def by_layer(learners: Mapping[str, Learner]) -> Learner:
         all that are left.  Of a layer whose learner has no masks (`dense()`) there is no mask, and it counts nowhere.
 
     Raises UserError for what are no learners and, at initialisation, for a layer that none matches, or a pattern that
-    no layer takes.
+    no layer takes, or where no layer is left for those with masks.
     """
     if not isinstance(learners, Mapping) or not all(isinstance(one, Learner) for one in learners.values()):
         raise UserError(f"by_layer takes a dictionary of learners by pattern, {{'*': signed()}} say; got {learners!r}.")
@@ -37,6 +37,8 @@ def by_layer(learners: Mapping[str, Learner]) -> Learner:
         found = groups(kernels)
         if idle := [pattern for pattern in learners if pattern not in found and pattern != EVERY]:
             raise UserError(f"by_layer: no layer is left for {', '.join(idle)}; the layers are {', '.join(kernels)}.")
+        if any(one.has_masks for one in learners.values()) and not any(learners[name].has_masks for name in found):
+            raise UserError(f"by_layer: no layer is left to mask; the layers are {', '.join(kernels)}.")
         params, state = {}, {}
         for number, (pattern, paths) in enumerate(found.items()):
             own = learners[pattern].init(jax.random.fold_in(key, number), _part(kernels, paths))

@@ -1,5 +1,6 @@
 """Gem-Miner: scores between 0 and 1 that are rounded, regularised, and frozen out step by step."""
 
+import math
 from typing import Annotated, NamedTuple
 
 import jax
@@ -36,6 +37,7 @@ def gem_miner(
 
     Raises UserError for a density outside (0, 1], or steps below 1.
     """
+    require(strength, "strength", "at least 0 and finite", lambda value: 0 <= value < math.inf)
     require(density, "density", "in (0, 1]", lambda value: 0 < value <= 1)
     for name, value in (("every", every), ("steps", steps)):
         require(value, name, "at least 1", lambda value: value >= 1)

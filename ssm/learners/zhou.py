@@ -1,5 +1,6 @@
 """Zhou's Supermask: each weight is kept with a probability that is learned."""
 
+import math
 from typing import Annotated, Any, NamedTuple
 
 import jax
@@ -7,6 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, UInt32
 
+from ssm.errors import require
 from ssm.learners.base import Learner, layerwise
 from ssm.learners.straight_through import straight_through
 
@@ -30,6 +32,8 @@ def zhou(
     the multiplier, too.  Where one mask is wanted, it is always the same draw of uniform numbers, at or above which the
     probability must be.  Source: Zhou et al. 2019 and its program (uber-research/deconstructing-lottery-tickets).
     """
+    require(start, "start", "finite", math.isfinite)
+    require(draws, "draws", "at least 1 and finite", lambda value: 1 <= value < math.inf)
 
     def init(key, kernel):
         return jnp.full_like(kernel, start), Stochastic(kernel, jax.random.key_data(key))

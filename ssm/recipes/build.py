@@ -2,7 +2,8 @@
 
 import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -107,17 +108,26 @@ def literature_learner(method: str, config: Config, rule: Rule) -> Learner:
         objects |= {"scores": score_init(config), "threshold": rule}
     if entry.dial:
         objects["density"] = config.density
-    try:
+    typed = {"density": "--density"} | {name: f"--{method}.{name.replace('_', '-')}" for name in options}
+    with _as_typed(typed):
         made = factory(**{name: value for name, value in (objects | options).items() if name in named})
-    except UserError as error:  # which begins with the option's name
-        first, _, rest = str(error).partition(" ")
-        raise UserError(f"--{method}.{first.replace('_', '-')} {rest}." if first in options else str(error)) from None
     if exempt:
         names = exempt.split("+")
         if not all(names) or "*" in names:
             raise UserError(f"--{method}.exempt={exempt} must name layers, Conv_0 or Conv_0+Dense_1 say, and not all.")
         made = learners.by_layer({**dict.fromkeys(names, learners.dense()), "*": made})
-    return learners.pretrained(made, warm) if warm else made
+    with _as_typed({"steps": f"--{method}.{PRETRAINED}"}):
+        return learners.pretrained(made, warm) if warm else made
+
+
+@contextmanager
+def _as_typed(options: Mapping[str, str]) -> Iterator[None]:
+    """Name an argument as the command line has it in an error that begins with the argument's name."""
+    try:
+        yield
+    except UserError as error:
+        name, _, rest = str(error).partition(" ")
+        raise UserError(f"{options[name]} {rest}." if name in options else str(error)) from None
 
 
 def made_by(factory: Any, option: str, text: str, **options: Any) -> Any:

@@ -217,10 +217,6 @@ def resolve(
     for name, why in _idle(model, method, values).items():
         if name in given:
             raise UserError(f"{_flag(name)} has no effect on {why}; leave it out.")
-    if isinstance(values["batch_size"], int) and values["batch_size"] > samples:
-        raise UserError(
-            f"--batch-size={values['batch_size']} is larger than the data set: {dataset} has {samples} training images."
-        )
     for name in ("batch_size", "passes", "epochs"):
         _positive(name, values[name], whole=True)
     if not 0 <= values["validation"] < samples:
@@ -232,6 +228,10 @@ def resolve(
             "take --train-images=0 for all."
         )
     samples = values["train_images"] or samples
+    if values["batch_size"] > samples:
+        raise UserError(
+            f"--batch-size={values['batch_size']} is larger than the data set: {dataset} has {samples} training images."
+        )
     decay_epochs, elus_factor = values.pop("decay_epochs"), values.pop("elus_factor")
     _positive("decay_epochs", decay_epochs)
     steps = values["passes"] * math.ceil(samples / values["batch_size"])

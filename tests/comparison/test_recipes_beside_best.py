@@ -5,16 +5,16 @@ from ssm.recipes.presets import recipe
 
 
 def test_all_parts_together_are_best():
-    best, paper = (recipe("fcn", "signed", preset, "mnist") for preset in ("best", "default"))
-    changed = {name for name in best if best[name] != paper[name]}
+    best, default = (recipe("fcn", "signed", preset, "mnist") for preset in ("best", "default"))
+    changed = {name for name in best if best[name] != default[name]}
     assert changed == {"elus_factor", *(option for options in PARTS.values() for option in options)} - {"factor"}
 
 
-def test_a_part_is_added_with_best_s_value_and_taken_out_with_the_paper_s():
+def test_a_part_is_added_with_best_s_value_and_taken_out_with_default_s():
     rows = {(row.part, row.name): row for row in recipes()}
-    assert rows["alone", "the paper's recipe, and 200 epochs"].options == {"epochs": 200}
+    assert rows["alone", "default, and 200 epochs"].options == {"epochs": 200}
     assert rows["last", "best without 200 epochs"].options == {"epochs": 100}
-    assert rows["alone", "the paper's recipe, and shifts"].preset == "default"
+    assert rows["alone", "default, and shifts"].preset == "default"
     assert rows["last", "best without shifts"].preset == "best"
 
 

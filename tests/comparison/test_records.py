@@ -73,12 +73,21 @@ def test_a_layer_that_lost_all_weights_in_one_seed_is_dead(tmp_path):
     assert "| 70.0 95.0 | Dense_1 |" in table(with_differences([found], ""))
 
 
+def test_seconds_of_a_gpu_are_its_own(tmp_path):
+    run = trained(tmp_path / "runs", {0: (0.2, 0.1)}, environment={"backend": "gpu"})
+    own = run.summary["seconds_per_epoch_and_seed"]["median"]
+    assert record(17, BLOCK_A[17], 0.1, run, seconds={"rigl": 1e6})["seconds"] == own
+
+
 def test_bytes_that_a_table_knows(tmp_path):
     path = tmp_path / "table.csv"
     assert known_nets(path) == {}
     rows = [row("a", [0.5], run="x"), row("b", [0.5], run="y", bytes=None), row("c", [])]
     path.write_text(comma_separated(rows))
     assert known_nets(path) == {"x": {"bytes": 8000}, "y": {}}
+    newer = tmp_path / "newer.csv"
+    newer.write_text(comma_separated([row("a", [0.5], run="x", bytes=None), row("b", [0.5], run="y", bytes=7)]))
+    assert known_nets(path, newer) == {"x": {"bytes": 8000}, "y": {"bytes": 7}}
     path.write_text(comma_separated([row("a", [0.5], run="x", file_accuracy=0.75)]))
     assert known_nets(path) == {"x": {"bytes": 8000, "file_accuracy": 0.75}}
 
@@ -102,11 +111,11 @@ def test_labels_beside_each_other_keep_a_gap():
     assert apart([(0, 100), (0, 98), (0, 95)], [10, 10, 10], gap=10) == [100, 90, 80]
 
 
-def trained(root, shares):
+def trained(root, shares, environment=None):
     """Return a run without masks whose two layers end with these shares of their weights, by seed."""
     config = {"model": "fcn", "method": "rigl", "init": "elu", "preset": "protocol", "dataset": "mnist"}
     config |= {"epochs": 1, "learning_rate": 0.05}
-    run = open_run(root, config=config, environment={}, weights=9000)
+    run = open_run(root, config=config, environment=environment or {}, weights=9000)
     plain = {"epoch": 1, "train_loss": 1.0, "test_loss": 1.0, "test_accuracy": 0.5, "remaining_weights": 0.1}
     plain |= {"flips": 0.0, "seconds": 1.0}
     run.add_seeds(

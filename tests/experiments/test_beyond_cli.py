@@ -30,8 +30,16 @@ def test_the_named_rows_are_trained_the_rest_is_not_run_and_nothing_is_trained_t
     assert again.stdout.split("results:")[1] == ran.stdout.split("results:")[1]
 
 
-@pytest.mark.parametrize(("rows", "message"), [("3", "give the first"), ("a:b", "give the first"), ("90:", "no row")])
-def test_rows_that_are_not_there_are_one_message(place, rows, message):
-    ran = place.program("beyond.py", f"--rows={rows}")
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("--rows=3", "give the first"),
+        ("--rows=a:b", "give the first"),
+        ("--rows=90:", "no row"),
+        ("--seeds=0", "--seeds=0: give at least 1"),
+    ],
+)
+def test_what_cannot_be_run_is_one_message(place, option, message):
+    ran = place.program("beyond.py", option)
     assert (ran.returncode, ran.stdout) == (2, "")
     assert message in ran.stderr and "Traceback" not in ran.stderr

@@ -12,7 +12,7 @@ from tests.support.made_runs import make_run
 from tests.support.programs import ROOT, Place
 from tests.support.quick import quick
 
-FEW = ("--dataset=mnist5k", "--width=0.05", "--epochs=1", "--seeds=2", "--methods=0,8")
+FEW = ("--dataset=mnist5k", "--width=0.05", "--epochs=1", "--seeds=2", "--methods=0,8,24")
 COMMAND = ("literature.py", *FEW, "--densities=0.1", "--out=runs", "--tables=tables")
 
 
@@ -38,12 +38,15 @@ def rows(place):
 def test_what_was_named_is_trained_and_the_rest_is_not_run(place, done):
     found = rows(place)
     trained = {name for (name, _), row in found.items() if row["runs"] == "2"}
-    assert trained == {"dense", "edge-popup"}
+    assert trained == {"dense", "edge-popup", "LR-Net"}
     assert found["RigL", "0.1"]["runs"] == "0"
     row = found["edge-popup", "0.1"]
     assert float(row["density"]) == pytest.approx(0.1, abs=0.005)
     assert row["layers"].split()[0].startswith("Dense_0=")
     assert int(row["bytes"]) > 0 and found["dense", ""]["bytes"] == str(4 * weights(place))
+    draws = found["LR-Net", ""]  # tested by draws: the net of a file is another
+    assert 0 < float(draws["file_accuracy"]) < 1 and not row["file_accuracy"]
+    assert f"(file: {100 * float(draws['file_accuracy']):.2f})" in done.stdout
     assert "| RigL | 10 |  | not run |" in done.stdout
     assert (place.here / "tables" / "literature-fcn-a-density.png").read_bytes().startswith(b"\x89PNG")
 
@@ -88,6 +91,14 @@ def test_a_published_run_with_its_history_is_continued(tmp_path, monkeypatch):
     (own / "summary.json").write_text("mine")
     plan.runs.take_over(SimpleNamespace(as_dict=lambda: config))  # what is there is not written over
     assert (own / "summary.json").read_text() == "mine"
+
+
+def test_without_a_search_the_rates_are_the_protocol_s(tmp_path):
+    import literature
+
+    plan = literature.Plan(literature.Options(dataset="mnist5k", out=tmp_path / "runs", search="off"))
+    rates = {entry.name: plan.best_rate(entry) for entry in literature.BLOCKS["a"].entries}
+    assert (rates["dense"], rates["RigL"], rates["Zhou's Supermask"]) == (0.05, 0.05, 100)
 
 
 @pytest.mark.slow

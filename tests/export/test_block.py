@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -6,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 
 from ssm.analysis import sizes
 from ssm.errors import UserError
-from ssm.export.block import _bits, _block, _cut, block_of, classes, cost, joined
+from ssm.export.block import MOST, _bits, _block, _cut, block_of, classes, cost, joined
 from ssm.export.coding import Counts, count, decode, encode
 
 # A row of zeros out of 4, and a column out of 3.
@@ -87,6 +89,18 @@ def test_rows_alone_may_have_two_classes_and_equal_ones_have_one():
     assert [part.shape for part in block.elements] == [(200, 90), (200, 0), (200, 90), (200, 0)]
     assert [set(each.tolist()) for each in classes(np.ones((5, 4), np.int8))] == [{1}, {1}]
     assert [set(each.tolist()) for each in classes(np.zeros((5, 4), np.int8))] == [{0}, {0}]
+
+
+@pytest.mark.parametrize("shape", [(MOST + 1, 4), (4, MOST + 1)])
+def test_of_very_many_rows_no_classes_are_sought(shape):
+    layer = np.zeros(shape, np.int8)
+    layer[:3, :3] = 1
+    tracemalloc.start()
+    block = block_of(layer)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert block.form.rows == block.form.columns == (3, 0) and len(block.elements) == 1
+    assert most < 16 * layer.size
 
 
 @given(hnp.arrays(np.int8, hnp.array_shapes(min_dims=1, max_dims=4, max_side=6), elements=st.integers(-1, 1)))

@@ -94,6 +94,8 @@ def test_its_page_names_the_method_and_says_what_its_weights_are(trained):
         ({"activation": "relu"}, "--activation=relu"),
         ({"batch_norm": "statistics"}, "--batch-norm=statistics"),
         ({"model": "vgg_small"}, "--model=vgg_small"),
+        ({"method_options": "drop=0.3,exempt=Dense_0"}, "with a mask of every layer; this is --model=fcn"),
+        ({"method_options": "exempt=Dense_0"}, "--rigl.exempt=Dense_0"),
         ({"method": "own", "learner": "mine:learner"}, "a learner of your own"),
     ],
 )

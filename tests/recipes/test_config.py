@@ -75,6 +75,7 @@ def test_what_the_user_says_wins():
         ({"epochs": 0}, "--epochs must be a whole number above 0"),
         ({"batch_size": 0}, "--batch-size must be a whole number above 0"),
         ({"batch_size": 60_001}, "larger than the data set: mnist has 60000"),
+        ({"batch_size": 1000, "train_images": 999}, "--batch-size=1000 is larger than the data set: mnist has 999"),
         ({"learning_rate": -0.1}, "--learning-rate must be a number above 0"),
         ({"learning_rate": math.nan}, "--learning-rate"),
         ({"weight_decay": 1.0}, r"--weight-decay must lie in \[0, 1\)"),

@@ -88,6 +88,35 @@ def test_what_is_left_out_are_layers_by_name(exempt):
         build.check_options(config)
 
 
+def test_all_layers_cannot_be_left_out():
+    named = {"model": "fcn", "method": "ttq", "preset": "protocol", "dataset": "mnist", "samples": 1280}
+    config = resolve(**named, overrides={"method_options": "exempt=Dense_0+Dense_1+Dense_2"})
+    task = build.make_task(config, image_shape=(28, 28, 1), classes=10)
+    with pytest.raises(UserError, match="no layer is left to mask; the layers are Dense_0"):
+        task.net(task.numbers).init(jax.random.key(0), task.example)
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "message"),
+    [
+        ("ttq", {"method_options": "pretrained=-1"}, "--ttq.pretrained must be at least 0 and finite, got -1."),
+        ("rigl", {"density": 0.0}, "--density must be above 0 and at most 1, got 0.0."),
+        ("rigl", {"method_options": "drop=3"}, "--rigl.drop must be above 0 and at most 1, got 3.0."),
+        ("zhou", {"method_options": "draws=0"}, "--zhou.draws must be at least 1 and finite, got 0."),
+        ("zhou", {"method_options": "start=nan"}, "--zhou.start must be finite, got nan."),
+        (
+            "gem_miner",
+            {"method_options": "strength=-1"},
+            "--gem_miner.strength must be at least 0 and finite, got -1.0.",
+        ),
+    ],
+)
+def test_what_is_out_of_range_is_named_as_it_is_typed(method, given, message):
+    named = {"model": "fcn", "preset": "protocol", "dataset": "mnist", "samples": 1280}
+    with pytest.raises(UserError, match=re.escape(message)):
+        build.check_options(resolve(method=method, **named, overrides=given))
+
+
 def test_a_text_is_read_back():
     options = {"every": "50", "drop": "0.2"}
     assert written_options(options) == "drop=0.2,every=50"
