@@ -117,7 +117,8 @@ def _summary(artifact: Artifact, path: Path, size: int) -> list[str]:
         lines.append(f"Checked: frozen weights, and the outputs of {samples} test samples, are those that the run kept")
     if "test_accuracy_of_draws" in about:
         accuracy = 100 * about["test_accuracy_of_draws"]
-        lines.append(f"The run tested draws of the weights ({accuracy:.2f} %); the file holds the likeliest ones")
+        one = "one fixed draw" if about.get("method") == "zhou" else "the likeliest ones"
+        lines.append(f"The run tested draws of the weights ({accuracy:.2f} %); the file holds {one}")
     if artifact.own_values:
         lines.append(f"{artifact.own_values:,} weights have values of their own, 4 bytes each: no small file")
     cells = [["form", "bytes", "dense / form"]]

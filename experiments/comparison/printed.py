@@ -52,7 +52,16 @@ ROWS = (
         "twn",
         "another count; zeros count as remaining",
     ),
-    Printed("TTQ", "ResNet-20", 91.13, "0.27 M", "resnet20", 248_624, "ttq", "zeros count as remaining"),
+    Printed(
+        "TTQ",
+        "ResNet-20",
+        91.13,
+        "0.27 M",
+        "resnet20",
+        248_624,
+        "ttq",
+        "its program's has pre-activation; zeros count as remaining",
+    ),
     Printed(
         "SCA", "VGG-Small", 93.41, "4.9 M", "vgg_small_1024", 12_973_440, "sca", "no program; zeros count as remaining"
     ),

@@ -74,6 +74,7 @@ def record(
         "dead": sorted({*found["dead"], *(name for name, shares in layers.items() if min(shares) == 0)}),
         "seconds": seconds.get(entry.method) if seconds is not None else own,
         "file_accuracy": nets.get("file_accuracy"),
+        "nonzero": nets.get("nonzero"),
         "bytes": size,
         "bits": None if size is None else 8 * size / run.summary["weights"],
     }
@@ -86,11 +87,11 @@ def emptied(failed: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def known_nets(*tables: Path) -> dict[str, dict[str, float]]:
-    """Return what tables as CSV say of nets, by run: `bytes`, `file_accuracy`; of runs published without weights.
+    """Return what tables as CSV say of nets, by run, as `stored` does; of runs published without weights.
 
     Of several tables that say something of a run the last one counts.
     """
-    kinds = (("bytes", int), ("file_accuracy", float))
+    kinds = (("bytes", int), ("nonzero", float), ("file_accuracy", float))
     found: dict[str, dict[str, float]] = {}
     for table in tables:
         if table.exists():
@@ -123,7 +124,7 @@ def trained(run: FinishedRun) -> int:
 
 
 def last_layers(run: FinishedRun) -> dict[str, list[float]]:
-    """Return the share of non-zero weights of each layer at the end, by seed; of a published run the mean alone."""
+    """Return the share of each layer's weights that is kept in the end, by seed; of a published run the mean alone."""
     path = run.folder / "history.csv"
     if path.exists():
         rows = list({row["seed"]: row for row in read_history(path) if row["seed"] in set(run.seeds)}.values())
@@ -164,10 +165,11 @@ def holm(rising: Sequence[float]) -> list[float]:
 
 
 def stored(run: FinishedRun, entry: Entry, dataset: Any = None) -> dict[str, float]:
-    """Return what nets are as files, as `known_nets` does; nothing where a run keeps too little.
+    """Return what nets are as files; nothing where a run keeps too little.
 
-    bytes: of one seed's net, or of a dense net's float32 weights.  file_accuracy: the mean over the seeds on the test
-    images of `dataset`, where training tests draws, and a file has the likeliest weights; of runs that keep all nets.
+    bytes: of one seed's net, or of a dense net's float32 weights.  nonzero: the share of its weights that are not 0: a
+    mask may keep some that are.  file_accuracy: the mean over the seeds on the test images of `dataset`, where training
+    tests draws, and a file has one net; of runs that keep all nets.
     """
     from ssm.export.conversion import from_run
     from ssm.export.serialization import to_bytes
@@ -178,7 +180,7 @@ def stored(run: FinishedRun, entry: Entry, dataset: Any = None) -> dict[str, flo
         nets = (from_run(run, seed) for seed in run.mask_seeds)
         if (first := next(nets, None)) is None:
             return {}
-        found: dict[str, float] = {"bytes": len(to_bytes(first))}
+        found: dict[str, float] = {"bytes": len(to_bytes(first)), "nonzero": first.remaining / first.weights}
         if dataset is not None and list(run.mask_seeds) == list(run.seeds) and "test_accuracy_of_draws" in first.about:
             hits = [
                 net.runtime().logits(dataset.test_images).argmax(1) == dataset.test_labels for net in (first, *nets)

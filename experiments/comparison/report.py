@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ HEAD = (
     "weights are",
     "bits a weight",
     "bytes",
-    "zeros by layer %",
+    "hidden by layer %",
     "dead layers",
     "s",
     "rate",
@@ -34,7 +35,7 @@ def write(records: Sequence[Mapping[str, Any]], folder: Path, name: str) -> None
     """Write NAME.md, NAME.csv, NAME-density.png and NAME-bytes.png into a folder, each whole or not at all."""
     write_atomic(folder / f"{name}.md", table(records))
     write_atomic(folder / f"{name}.csv", comma_separated(records))
-    figures = {"density": ("density", "non-zero weights (%)", 100), "bytes": ("bytes", "bytes of the net", 1)}
+    figures = {"density": ("density", "kept weights (%)", 100), "bytes": ("bytes", "bytes of the net", 1)}
     for what, (key, label, factor) in figures.items():
         if done := [one for one in records if "accuracy" in one and one[key]]:
             write_atomic(folder / f"{name}-{what}.png", scatter(done, key, label, factor))
@@ -52,11 +53,13 @@ def _cells(one: Mapping[str, Any]) -> list[str]:
         cells = dict.fromkeys(HEAD, "") | {"method": one["name"], "asked %": asked, "accuracy %": missing(one)}
         return list((cells | {"dead layers": " ".join(one.get("dead", []))}).values())
     bits, size, p, difference, file = (one.get(key) for key in ("bits", "bytes", "p", "difference", "file_accuracy"))
-    zeros = " ".join(f"{100 * (1 - share):.1f}" for share in one["layers"].values())
+    hidden = " ".join(f"{100 * (1 - share):.1f}" for share in one["layers"].values())
+    nonzero = one.get("nonzero") or one["density"]
+    alike = math.isclose(nonzero, one["density"], rel_tol=0.05)  # but for seeds
     return [
         one["name"],
         asked,
-        f"{100 * one['density']:.2f}",
+        f"{100 * one['density']:.2f}" + ("" if alike else f" (not 0: {100 * nonzero:.2f})"),
         f"{100 * one['accuracy']:.2f}" + ("" if file is None else f" (file: {100 * file:.2f})"),
         between(one, "lowest", "highest"),
         "" if difference is None else f"{100 * difference:+.2f}",
@@ -64,7 +67,7 @@ def _cells(one: Mapping[str, Any]) -> list[str]:
         one["values"],
         "" if bits is None else f"{bits:.3g}",
         "" if size is None else f"{size:,}",
-        zeros,
+        hidden,
         " ".join(one["dead"]) or "none",
         "" if one.get("seconds") is None else f"{one['seconds']:.2f}",
         f"{one['learning_rate']:.3g}",

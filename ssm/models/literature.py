@@ -21,6 +21,6 @@ LITERATURE: Mapping[str, Callable[..., Net]] = MappingProxyType(
 )
 """The related work's networks by name, with ReLU and batch normalisation.
 
-IteRand's "Conv6 x2", the only other one, is `MODELS["conv6"](width=2)`.  Apart from `MODELS`, because no recipe and no
-graph of operations knows these nets.
+IteRand's "Conv6 x2", the only other one, is `MODELS["conv6"](width=2)`.  Apart from `MODELS`, because of all recipes
+only the published ones know these nets, and no graph of operations does.
 """

@@ -238,7 +238,7 @@ def _check(model: str, method: str, preset: str) -> None:
             others = ["default", "paper"]
         nets = list(dict.fromkeys(net for one in PUBLISHED if method in one.methods for net in one.models))
         advice = [f"take --preset={' or '.join(others)}"] if others else []
-        advice += [f"--preset=published has one for {', '.join(nets)}"] if nets else []
+        advice += [f"--preset=published has one for --model={' or '.join(nets)}"] if nets and not others else []
         raise UserError(
             "; ".join((f"--preset={preset} has no recipe for --model={model} --method={method}", *advice)) + "."
         )

@@ -67,8 +67,9 @@ PUBLISHED: tuple[Change, ...] = (
     change("resnet20", "ttq", **_CIFAR, **_NORMAL, schedule="steps", epochs=800, decay_rate=0.1, density=0.0),
     change("resnet20", "ttq", milestones="0.6025,0.6538,0.6875", learning_rate=0.1, weight_decay=2e-4),
     change("resnet20", "ttq", batch_norm="affine", method_options="exempt=Conv_0,threshold=0.05"),
-    # Deng and Zhang: [no recipe was found; that of the trinary nets beside it].
+    # Deng and Zhang: [no recipe was found; that of the ternary nets beside it, and a start that is not all zeros].
     change("vgg_small_1024", "sca", **_CIFAR, **_COSINE, init="xavier", weight_distribution="uniform", density=0.0),
+    change("vgg_small_1024", "sca", weight_decay=0.0, method_options="start=1.0"),
     # Shayer, Levi and Fetaya: from a trained net, [trained here in the first 290 of 580 epochs].
     change("vgg_small_1024", "lr_net", **_CIFAR, **_NORMAL, schedule="steps", epochs=580, decay_rate=0.1, density=0.0),
     change("vgg_small_1024", "lr_net", milestones="0.7931", learning_rate=0.01, weight_decay=0.0, optimizer="adam"),

@@ -92,6 +92,12 @@ def test_bytes_that_a_table_knows(tmp_path):
     assert known_nets(path) == {"x": {"bytes": 8000, "file_accuracy": 0.75}}
 
 
+def test_kept_weights_of_which_many_are_0_are_said():
+    assert "| a |  | 10.00 (not 0: 7.25) | 50.00 |" in table([row("a", [0.5], nonzero=0.0725)])
+    assert "| a |  | 10.00 | 50.00 |" in table([row("a", [0.5], nonzero=0.0996)])
+    assert "| a |  | 10.00 | 50.00 |" in table([row("a", [0.5], nonzero=None)])
+
+
 def test_layers_that_excluded_seeds_lost_are_dead():
     failed = [{"seed": 0, "epoch": 3, "reason": "no weight is left in Dense_1, Dense_2"}, {"seed": 1, "epoch": 4}]
     assert emptied(failed) == ["Dense_1", "Dense_2"] and emptied([]) == []

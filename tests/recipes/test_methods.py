@@ -8,6 +8,7 @@ from ssm.errors import UserError
 from ssm.recipes import build
 from ssm.recipes.config import resolve
 from ssm.recipes.literature import LITERATURE
+from ssm.recipes.method_options import parsed_options
 from ssm.recipes.presets import NET_DATA
 from ssm.recipes.published import PUBLISHED
 from ssm.training.epoch import initial_variables
@@ -135,13 +136,22 @@ def test_published_recipes_are_those_of_the_programs():
     assert make("conv6", "iterand", "published").width == 2
     assert make("conv6", "iterand", "published").learning_rate == 0.3
     assert make("vgg_small_1024x2", "bnn", "published").loss == "squared_hinge"
+    options = parsed_options(rigl.method_options)
+    assert (options["schedule"], options["distribution"], options["exempt"]) == ("constant", "uniform", "Conv_0")
+    connect = parsed_options(make("vgg_small_1024x2", "binary_connect", "published").method_options)
+    assert (connect["stochastic"], connect["test"]) == ("True", "real")
+    assert parsed_options(make("vgg_small_1024", "set", "published").method_options)["dense_output"] == "True"
+    assert parsed_options(make("resnet20", "ttq", "published").method_options)["exempt"] == "Conv_0"
+    assert parsed_options(make("vgg_small_1024", "lr_net", "published").method_options)["exempt"] == "Dense_1"
+    zhou = [make(model, "zhou", "published") for model in ("fcn", "conv6")]
+    assert [(one.epochs, one.train_images) for one in zhou] == [(2000, 55_000), (2000, 45_000)]
 
 
 @pytest.mark.parametrize(
     ("model", "method", "preset", "message"),
     [
         ("fcn", "rigl", "paper", "--preset=paper has no recipe for --model=fcn --method=rigl; take --preset=protocol"),
-        ("resnet20", "rigl", "protocol", "has no recipe .*; --preset=published has one for wrn22_2"),
+        ("resnet20", "rigl", "protocol", "has no recipe .*; --preset=published has one for --model=wrn22_2"),
         ("vgg19", "signed", "default", "has no recipe for --model=vgg19 --method=signed"),
         ("fcn", "signed", "published", "has no recipe for --model=fcn --method=signed; take --preset=protocol"),
     ],
