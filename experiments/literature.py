@@ -10,6 +10,7 @@ The learning rate of each method is the best of three for one seed on 5,000 held
 is skipped, what was stopped is resumed; several processes may share the work, each with its own --methods.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -56,7 +57,8 @@ class Options(Common):
     out: Path = Path("runs/literature")
     """Folder of the runs."""
     search: Literal["first", "only", "off"] = "first"
-    """First of three learning rates the best; only that; or the protocol's own rates, where a search takes too long."""
+    """First the best of three learning rates; only that; or the protocol's own rate, where a search takes too long, and a
+    third of it where no seed is left at that."""
 
 
 class Plan:
@@ -82,13 +84,22 @@ class Plan:
         held_out = min(HELD_OUT, len(self.runs.dataset.train_labels) // 4)
         return [self.config(entry, density, learning_rate=factor * rate, validation=held_out) for factor in RATES]
 
+    def rate(self, entry: Entry, density: float | None) -> float | None:
+        """Return the learning rate of an entry at a density; None before its search is finished.
+
+        Without a search it is the protocol's own, or a third of it after a run of which no seed was left.
+        """
+        if self.options.search != "off":
+            return self.best_rate(entry)
+        own = self.config(entry, density)
+        run = self.runs.finished(own, self.options.seeds)
+        return own.learning_rate if run is None or run.seeds else RATES[0] * own.learning_rate
+
     def best_rate(self, entry: Entry) -> float | None:
         """Return the learning rate of the best run of a finished search; None of one that isn't.
 
-        Of rates that are equally good the protocol's own, or else the smaller one; without a search the protocol's own.
+        Of rates that are equally good the protocol's own, or else the smaller one.
         """
-        if self.options.search == "off":
-            return self.config(entry, SEARCHED if entry.dial else None).learning_rate
         found = []
         for factor, config in zip(RATES, self.search(entry), strict=True):
             run = self.runs.finished(config)
@@ -97,6 +108,13 @@ class Plan:
             accuracy = run.summary["test_accuracy"]["values"].get("0", 0.0)  # a seed that was excluded has none
             found.append((accuracy, factor == 1, -config.learning_rate))
         return -max(found)[2]
+
+    def train(self, entry: Entry, density: float | None, seeds: Sequence[int]) -> None:
+        """Train an entry at a density, at another rate again if the first one left no seed."""
+        rate = self.rate(entry, density)
+        self.runs.train([self.config(entry, density, learning_rate=rate)], seeds)
+        if (other := self.rate(entry, density)) != rate:
+            self.runs.train([self.config(entry, density, learning_rate=other)], seeds)
 
     def densities(self, entry: Entry) -> list[float | None]:
         """Return the densities at which an entry is run: None is its own."""
@@ -144,8 +162,8 @@ def report(plan: Plan) -> None:
     timed = (plan.runs.base.dataset, options.model, options.width) == ("mnist", "fcn", 1) and options.block != "b"
     seconds = idle_seconds(PUBLISHED.parent / "learners-cpu.txt") if timed else None  # of just these runs
     for number, entry in enumerate(BLOCKS[options.block].entries):
-        rate = plan.best_rate(entry)
         for density in plan.densities(entry):
+            rate = plan.rate(entry, density)
             run = None if rate is None else plan.runs.finished(plan.config(entry, density, learning_rate=rate))
             records.append(record(number, entry, density, run, known, seconds=seconds, dataset=plan.runs.dataset))
     records = with_differences(records, BLOCKS[options.block].reference)
@@ -168,8 +186,7 @@ def main(options: Options) -> None:
                     densities = plan.densities(entry)
                     if number < len(densities):
                         print(f"{entry.name}, density {densities[number]}, {seeds} seeds", flush=True)
-                        rate = plan.best_rate(entry)
-                        plan.runs.train([plan.config(entry, densities[number], learning_rate=rate)], list(range(seeds)))
+                        plan.train(entry, densities[number], list(range(seeds)))
     report(plan)
 
 

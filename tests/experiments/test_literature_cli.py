@@ -97,8 +97,11 @@ def test_without_a_search_the_rates_are_the_protocol_s(tmp_path):
     import literature
 
     plan = literature.Plan(literature.Options(dataset="mnist5k", out=tmp_path / "runs", search="off"))
-    rates = {entry.name: plan.best_rate(entry) for entry in literature.BLOCKS["a"].entries}
+    rates = {entry.name: plan.rate(entry, 0.1) for entry in literature.BLOCKS["a"].entries}
     assert (rates["dense"], rates["RigL"], rates["Zhou's Supermask"]) == (0.05, 0.05, 100)
+    dense = literature.BLOCKS["a"].entries[0]
+    plan.runs.finished = lambda config, seeds: SimpleNamespace(seeds=[] if config.learning_rate == 0.05 else [0])
+    assert plan.rate(dense, None) == pytest.approx(0.05 / 3)  # no seed was left
 
 
 @pytest.mark.slow
