@@ -57,8 +57,8 @@ class Options(Common):
     out: Path = Path("runs/literature")
     """Folder of the runs."""
     search: Literal["first", "only", "off"] = "first"
-    """First the best of three learning rates; only that; or the protocol's own rate, where a search takes too long, and a
-    third of it where no seed is left at that."""
+    """First the best of three learning rates; only that; or the protocol's own rate, where a search takes too long, and
+    a third of it where no seed is left at that."""
 
 
 class Plan:

@@ -1,6 +1,7 @@
 """What came of a comparison's runs, as flat records, and which of their differences are more than chance."""
 
 import csv
+import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -40,7 +41,7 @@ def record(
     entry: Entry,
     density: float | None,
     run: FinishedRun | None,
-    known: Mapping[str, Mapping[str, float]] | None = None,
+    known: Mapping[str, Mapping[str, Any]] | None = None,
     *,
     seconds: Mapping[str, float] | None = None,
     dataset: Any = None,
@@ -64,14 +65,14 @@ def record(
     found |= figures(run) | {"dead": emptied(run.summary["failed"])}
     if not found["runs"]:
         return found
-    nets = {**(known or {}).get(run.folder.name, {}), **stored(run, entry, dataset)}
-    size, layers = nets.get("bytes"), last_layers(run)
+    nets = {**(known or {}).get(run.folder.name, {}), **stored(run, entry, dataset), **last_layers(run)}
+    size = nets.get("bytes")
     own = run.summary["seconds_per_epoch_and_seed"]["median"]
     if any(machine.get("backend", "cpu") != "cpu" for _, machine in run.environments()):
         seconds = None
     return found | {
-        "layers": {name: float(np.mean(shares)) for name, shares in layers.items()},
-        "dead": sorted({*found["dead"], *(name for name, shares in layers.items() if min(shares) == 0)}),
+        "layers": nets.get("layers", {}),
+        "dead": sorted({*found["dead"], *nets.get("dead", ())}),
         "seconds": seconds.get(entry.method) if seconds is not None else own,
         "file_accuracy": nets.get("file_accuracy"),
         "nonzero": nets.get("nonzero"),
@@ -86,21 +87,28 @@ def emptied(failed: Sequence[Mapping[str, Any]]) -> list[str]:
     return sorted({layer for layers in found for layer in layers if layer})
 
 
-def known_nets(*tables: Path) -> dict[str, dict[str, float]]:
-    """Return what tables as CSV say of nets, by run, as `stored` does; of runs published without weights.
+def known_nets(*tables: Path) -> dict[str, dict[str, Any]]:
+    """Return what tables as CSV say of nets, by run: what `stored` and `last_layers` return.
 
-    Of several tables that say something of a run the last one counts.
+    So a table can be made again of runs that were published without weights and histories.  Of several tables that say
+    something of a run the last one counts.
     """
-    kinds = (("bytes", int), ("nonzero", float), ("file_accuracy", float))
-    found: dict[str, dict[str, float]] = {}
+    kinds = {"bytes": int, "nonzero": float, "file_accuracy": float, "layers": _layers, "dead": str.split}
+    found: dict[str, dict[str, Any]] = {}
     for table in tables:
         if table.exists():
             with table.open(newline="") as file:
                 for row in csv.DictReader(file):
                     if row.get("run"):
                         known = found.setdefault(row["run"], {})
-                        known |= {name: kind(row[name]) for name, kind in kinds if row.get(name)}
+                        known |= {name: kind(row[name]) for name, kind in kinds.items() if row.get(name)}
     return found
+
+
+def _layers(text: str) -> dict[str, float]:
+    """Return the shares of layers, as `comparison.report.comma_separated` writes them."""
+    pairs = (part.rpartition("=") for part in text.split())
+    return {name: float(share) for name, _, share in pairs}
 
 
 def idle_seconds(path: Path) -> dict[str, float]:
@@ -123,15 +131,19 @@ def trained(run: FinishedRun) -> int:
     return len(run.seeds) + len(run.summary["failed"])
 
 
-def last_layers(run: FinishedRun) -> dict[str, list[float]]:
-    """Return the share of each layer's weights that is kept in the end, by seed; of a published run the mean alone."""
+def last_layers(run: FinishedRun) -> dict[str, Any]:
+    """Return what is left of each layer in the end; nothing of a run that was published without its history.
+
+    layers: the share of its weights that is kept, by name, the seeds' mean.  dead: those with none in a seed.
+    """
     path = run.folder / "history.csv"
-    if path.exists():
-        rows = list({row["seed"]: row for row in read_history(path) if row["seed"] in set(run.seeds)}.values())
-    else:
-        rows = run.curve()[-1:]
+    if not path.exists():
+        return {}
+    rows = list({row["seed"]: row for row in read_history(path) if row["seed"] in set(run.seeds)}.values())
     names = [name for name in rows[0] if name.endswith(":remaining")]
-    return {name.removesuffix(":remaining"): [float(row[name]) for row in rows] for name in names}
+    shares = {name.removesuffix(":remaining"): [float(row[name]) for row in rows] for name in names}
+    means = {name: float(np.mean(of_seeds)) for name, of_seeds in shares.items()}
+    return {"layers": means, "dead": [name for name, of_seeds in shares.items() if min(of_seeds) == 0]}
 
 
 def with_differences(records: Sequence[dict[str, Any]], reference: str) -> list[dict[str, Any]]:
@@ -164,12 +176,12 @@ def holm(rising: Sequence[float]) -> list[float]:
     return [min(1.0, float(value)) for value in np.maximum.accumulate(scaled)] if scaled else []
 
 
-def stored(run: FinishedRun, entry: Entry, dataset: Any = None) -> dict[str, float]:
+def stored(run: FinishedRun, entry: Entry, dataset: Any = None) -> dict[str, float | None]:
     """Return what nets are as files; nothing where a run keeps too little.
 
-    bytes: of one seed's net, or of a dense net's float32 weights.  nonzero: the share of its weights that are not 0: a
-    mask may keep some that are.  file_accuracy: the mean over the seeds on the test images of `dataset`, where training
-    tests draws, and a file has one net; of runs that keep all nets.
+    bytes: of one seed's net, or of a dense net's float32 weights.  nonzero: the share of its weights that are not 0;
+    None where its mask keeps hardly any others.  file_accuracy: the mean over the seeds on the test images of
+    `dataset`, where training tests draws, and a file has one net; of runs that keep all nets.
     """
     from ssm.export.conversion import from_run
     from ssm.export.serialization import to_bytes
@@ -180,7 +192,9 @@ def stored(run: FinishedRun, entry: Entry, dataset: Any = None) -> dict[str, flo
         nets = (from_run(run, seed) for seed in run.mask_seeds)
         if (first := next(nets, None)) is None:
             return {}
-        found: dict[str, float] = {"bytes": len(to_bytes(first)), "nonzero": first.remaining / first.weights}
+        nonzero, kept = first.remaining / first.weights, first.about["remaining_weights"]
+        alike = math.isclose(nonzero, kept, rel_tol=0.01)  # of thousands one or another is 0 by chance
+        found: dict[str, float | None] = {"bytes": len(to_bytes(first)), "nonzero": None if alike else nonzero}
         if dataset is not None and list(run.mask_seeds) == list(run.seeds) and "test_accuracy_of_draws" in first.about:
             hits = [
                 net.runtime().logits(dataset.test_images).argmax(1) == dataset.test_labels for net in (first, *nets)

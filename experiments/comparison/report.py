@@ -2,7 +2,6 @@
 
 import csv
 import io
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -54,12 +53,11 @@ def _cells(one: Mapping[str, Any]) -> list[str]:
         return list((cells | {"dead layers": " ".join(one.get("dead", []))}).values())
     bits, size, p, difference, file = (one.get(key) for key in ("bits", "bytes", "p", "difference", "file_accuracy"))
     hidden = " ".join(f"{100 * (1 - share):.1f}" for share in one["layers"].values())
-    nonzero = one.get("nonzero") or one["density"]
-    alike = math.isclose(nonzero, one["density"], rel_tol=0.05)  # but for seeds
+    nonzero = one.get("nonzero")
     return [
         one["name"],
         asked,
-        f"{100 * one['density']:.2f}" + ("" if alike else f" (not 0: {100 * nonzero:.2f})"),
+        f"{100 * one['density']:.2f}" + ("" if nonzero is None else f" (not 0: {100 * nonzero:.2f})"),
         f"{100 * one['accuracy']:.2f}" + ("" if file is None else f" (file: {100 * file:.2f})"),
         between(one, "lowest", "highest"),
         "" if difference is None else f"{100 * difference:+.2f}",

@@ -84,17 +84,29 @@ def test_bytes_that_a_table_knows(tmp_path):
     assert known_nets(path) == {}
     rows = [row("a", [0.5], run="x"), row("b", [0.5], run="y", bytes=None), row("c", [])]
     path.write_text(comma_separated(rows))
-    assert known_nets(path) == {"x": {"bytes": 8000}, "y": {}}
+    layers = {"layers": {"Dense_0": 0.1}}
+    assert known_nets(path) == {"x": {"bytes": 8000, **layers}, "y": layers}
     newer = tmp_path / "newer.csv"
     newer.write_text(comma_separated([row("a", [0.5], run="x", bytes=None), row("b", [0.5], run="y", bytes=7)]))
-    assert known_nets(path, newer) == {"x": {"bytes": 8000}, "y": {"bytes": 7}}
-    path.write_text(comma_separated([row("a", [0.5], run="x", file_accuracy=0.75)]))
-    assert known_nets(path) == {"x": {"bytes": 8000, "file_accuracy": 0.75}}
+    assert known_nets(path, newer) == {"x": {"bytes": 8000, **layers}, "y": {"bytes": 7, **layers}}
+    path.write_text(comma_separated([row("a", [0.5], run="x", file_accuracy=0.75, dead=["A", "B"], nonzero=0.05)]))
+    assert known_nets(path) == {
+        "x": {"bytes": 8000, "file_accuracy": 0.75, "nonzero": 0.05, "dead": ["A", "B"], **layers}
+    }
+
+
+def test_a_run_published_without_history_has_the_layers_of_a_table(tmp_path):
+    run = trained(tmp_path / "runs", {0: (0.2, 0.0), 1: (0.4, 0.1)})
+    own = record(17, BLOCK_A[17], 0.1, run)
+    path = tmp_path / "table.csv"
+    path.write_text(comma_separated([own]))
+    (run.folder / "history.csv").unlink()
+    assert record(17, BLOCK_A[17], 0.1, run)["layers"] == {}
+    assert record(17, BLOCK_A[17], 0.1, run, known_nets(path)) == own
 
 
 def test_kept_weights_of_which_many_are_0_are_said():
     assert "| a |  | 10.00 (not 0: 7.25) | 50.00 |" in table([row("a", [0.5], nonzero=0.0725)])
-    assert "| a |  | 10.00 | 50.00 |" in table([row("a", [0.5], nonzero=0.0996)])
     assert "| a |  | 10.00 | 50.00 |" in table([row("a", [0.5], nonzero=None)])
 
 
