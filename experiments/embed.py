@@ -23,6 +23,11 @@ def result(name: str) -> None:
     print(_read(name))
 
 
+def trained(name: str) -> None:
+    """Print a comparison's table in docs/results without the rows that were not run."""
+    print("\n".join(line for line in _read(name).splitlines() if "| not run |" not in line))
+
+
 def text(name: str) -> None:
     """Print a file of docs/results or experiments/results as it is, between fences."""
     print(f"```text\n{_read(name)}\n```")
