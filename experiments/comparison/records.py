@@ -95,13 +95,12 @@ def known_nets(*tables: Path) -> dict[str, dict[str, Any]]:
     """
     kinds = {"bytes": int, "nonzero": float, "file_accuracy": float, "layers": _layers, "dead": str.split}
     found: dict[str, dict[str, Any]] = {}
-    for table in tables:
-        if table.exists():
-            with table.open(newline="") as file:
-                for row in csv.DictReader(file):
-                    if row.get("run"):
-                        known = found.setdefault(row["run"], {})
-                        known |= {name: kind(row[name]) for name, kind in kinds.items() if row.get(name)}
+    for table in filter(Path.exists, tables):
+        with table.open(newline="") as file:
+            rows = [row for row in csv.DictReader(file) if row.get("run")]
+        for row in rows:
+            known = {name: kind(row[name]) for name, kind in kinds.items() if row.get(name)}
+            found.setdefault(row["run"], {}).update(known)
     return found
 
 

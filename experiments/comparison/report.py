@@ -109,8 +109,8 @@ def comma_separated(records: Sequence[Mapping[str, Any]]) -> str:
 def scatter(records: Sequence[Mapping[str, Any]], key: str, label: str, factor: float) -> bytes:
     """Return a picture of accuracy against a figure of each row, lines for the densities of one method.
 
-    The scale is the error's logarithm, so that nets far below the others stay in sight; an error below 0.01 % is there.
-    Colours say what the weights are, or which method it is where all are the same.
+    The scale is the error's logarithm, so that nets far below the others stay in sight; errors below 0.01 % are drawn
+    there.  Colours say what the weights are, or which method it is where all are the same.
     """
     from matplotlib.figure import Figure
 

@@ -119,12 +119,11 @@ def check_known(run: FinishedRun) -> None:
             f"{run.folder} is of a net or a learner of your own, of which a run keeps too little for a file: train "
             "it with ssm.train, and save what ssm.export.from_supermask makes of its variables"
         )
-    exempt = parsed_options(run.setting("method_options")).get(EXEMPT)
-    if build.known_to_files(run.setting) and not exempt:
+    if build.known_to_files(run.setting):
         return
     what = f"--model={model} --activation={activation} --batch-norm={norm}"
     kept = "its masks are in masks/"
-    if exempt:
+    if exempt := parsed_options(run.setting("method_options")).get(EXEMPT):
         what += f" --{method}.exempt={exempt}"
     if method in LITERATURE:
         kept = "its weights are in weights/ (ssm.runs.reader.read_finished(RUN).weights(SEED)), the rest in values/"

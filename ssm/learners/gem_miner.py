@@ -35,7 +35,7 @@ def gem_miner(
     those equal to the last as well.  Source: Sreenivasan et al. 2022 and its program (ksreenivasan/pruning_is_enough),
     whose published accuracies are those after the weights were fine-tuned, which is not done here.
 
-    Raises UserError for a density outside (0, 1], or steps below 1.
+    Raises UserError for a density outside (0, 1], steps below 1, or a negative or infinite strength.
     """
     require(strength, "strength", "at least 0 and finite", lambda value: 0 <= value < math.inf)
     require(density, "density", "in (0, 1]", lambda value: 0 < value <= 1)

@@ -31,6 +31,8 @@ def zhou(
     Gradients go through the mask to sigmoid(score), and under `rescale`, weight = kernel * m * size / sum(m), through
     the multiplier, too.  Where one mask is wanted, it is always the same draw of uniform numbers, at or above which the
     probability must be.  Source: Zhou et al. 2019 and its program (uber-research/deconstructing-lottery-tickets).
+
+    Raises UserError for a start that is not finite, or fewer than one draw.
     """
     require(start, "start", "finite", math.isfinite)
     require(draws, "draws", "at least 1 and finite", lambda value: 1 <= value < math.inf)

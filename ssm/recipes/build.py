@@ -32,7 +32,7 @@ from ssm.ops.convolution import Form, conv_general_dilated
 from ssm.plateau import PlateauRule
 from ssm.recipes.config import SCORED, Config, milestones_of
 from ssm.recipes.literature import LITERATURE, learned_by
-from ssm.recipes.method_options import EXEMPT, PRETRAINED, typed_options
+from ssm.recipes.method_options import EXEMPT, PRETRAINED, parsed_options, typed_options
 from ssm.recipes.objects import load_object
 from ssm.recipes.presets import CONV_NETS, ELUS_FACTOR, OWN, kind
 from ssm.recipes.published import TABLE_NETS
@@ -329,7 +329,12 @@ def exported(config: Config) -> bool:
 
 
 def known_to_files(setting: Callable[[str], Any]) -> bool:
-    """Return whether the format of files knows the net that settings, by name, are of (docs/format.md)."""
+    """Return whether the format of files knows the net that settings, by name, are of (docs/format.md).
+
+    It has a mask of every layer.
+    """
+    if parsed_options(setting("method_options")).get(EXEMPT):
+        return False
     plain = setting("batch_norm") == "none" or setting("model") in RESNETS
     return setting("model") in NETS and plain and setting("activation") == "elu"
 

@@ -29,3 +29,10 @@ class Place(NamedTuple):
             timeout=300,
             check=False,
         )
+
+    def refusal(self, name, *arguments):
+        """Return the message of a program that must refuse its options: status 2, and nothing else printed."""
+        done = self.program(name, *arguments)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "Traceback" not in done.stderr
+        return done.stderr
