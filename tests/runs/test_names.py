@@ -19,6 +19,8 @@ from tests.support.runs import Crash, content, crashing, run_config, same_conten
 
 RESULTS = Path(__file__).resolve().parents[2] / "experiments" / "results"
 PUBLISHED = sorted(path.parent for path in RESULTS.glob("*/summary.json"))
+OLDER = json.loads(Path(__file__).with_name("older_configurations.json").read_text())
+"""Configurations of runs that earlier versions made on MNIST, by the names that these gave them."""
 OLD = "0123456789"
 """What stands for the hash in the name that an earlier version gave."""
 
@@ -31,6 +33,13 @@ def resolved(method="signed", preset="paper", **overrides):
 
 
 SETTINGS = resolved()
+
+
+def written(folder, name):
+    """Return a folder with an earlier version's run in it, of which there is the configuration."""
+    (folder / name).mkdir()
+    write_json(folder / name / "config.json", OLDER[name])
+    return folder
 
 
 def older(folder):
@@ -58,10 +67,12 @@ def test_hash_is_known_and_blind_to_the_order_of_keys():
         ({"method": "binary"}, "fcn-binary-elus-df45326064"),
     ],
 )
-def test_the_first_versions_runs_have_the_names_it_gave_them(command, name):
+def test_the_first_versions_runs_have_the_names_it_gave_them(command, name, tmp_path):
     assert run_name(resolved(**command)) == name
-    assert len(read_json(RESULTS / name / "config.json")) == 24
     assert run_folder(RESULTS, resolved(**command)) == RESULTS / name
+    if name in OLDER:
+        assert len(OLDER[name]) == 24
+        assert run_folder(written(tmp_path, name), resolved(**command)) == tmp_path / name
 
 
 @pytest.mark.parametrize(
@@ -74,9 +85,9 @@ def test_the_first_versions_runs_have_the_names_it_gave_them(command, name):
         ({"init": "he", "weight_distribution": "uniform"}, "fcn-signed-he-81814342fa"),
     ],
 )
-def test_runs_whose_names_hold_all_settings_are_found(command, name):
-    assert run_name(resolved(**command)) != name
-    assert run_folder(RESULTS, resolved(**command)) == RESULTS / name
+def test_runs_whose_names_hold_all_settings_are_found(command, name, tmp_path):
+    assert run_name(resolved(**command)) != name and len(OLDER[name]) == 36
+    assert run_folder(written(tmp_path, name), resolved(**command)) == tmp_path / name
 
 
 @pytest.mark.parametrize(
@@ -116,7 +127,7 @@ def test_every_published_run_is_known_again_and_not_trained_anew(folder, tmp_pat
 def test_every_option_that_the_first_version_lacked_has_a_neutral_value():
     names = {field.name for field in dataclasses.fields(Config)}
     assert set(NEUTRAL) <= names
-    assert sorted(names - set(NEUTRAL)) == sorted(read_json(RESULTS / "fcn-signed-elus-f7f77f1afe" / "config.json"))
+    assert sorted(names - set(NEUTRAL)) == sorted(OLDER["fcn-signed-elus-f7f77f1afe"])
 
 
 def test_an_option_that_is_added_renames_nothing_unless_it_is_used(tmp_path, monkeypatch):
@@ -187,11 +198,12 @@ def test_a_damaged_configuration_is_one_message(tmp_path, text):
 
 
 def test_of_a_run_and_its_published_form_under_an_older_name_the_larger_is_read(tmp_path):
-    shutil.copytree(RESULTS / "fcn-binary-elus-694d3e8cef", tmp_path / "a" / "fcn-binary-elus-694d3e8cef")
-    shutil.copytree(RESULTS / "fcn-binary-elus-694d3e8cef", tmp_path / "b" / "fcn-binary-elus-1f0e9eee0a")
-    shutil.rmtree(tmp_path / "b" / "fcn-binary-elus-1f0e9eee0a" / "masks")
+    published = RESULTS / "fcn-signed-he-407be0fc42"
+    shutil.copytree(published, tmp_path / "a" / f"fcn-signed-he-{OLD}")
+    shutil.copytree(published, tmp_path / "b" / published.name)
+    shutil.rmtree(tmp_path / "b" / published.name / "masks")
     (run,) = find_finished([tmp_path / "b", tmp_path / "a"])
-    assert run.name == "fcn-binary-elus-694d3e8cef"
+    assert run.name == f"fcn-signed-he-{OLD}"
 
 
 @pytest.mark.slow
