@@ -203,6 +203,18 @@ def test_what_is_said_of_a_short_run_and_of_a_single_seed(rows):
     assert epochs(records({}, rows)[0]) == ""
 
 
+def test_an_order_for_each_seed_is_the_same_recipe_and_is_tested(rows):
+    kept = {"model": "fcn", "method": "signed", "init": "elus", "preset": "paper", "dataset": "mnist"}
+    own = with_config(summary(preset="paper"), kept | {"order": "fixed_by_seed"})
+    record = compare(own, rows)
+    assert preset(record) == "paper, an order for each seed" and record["accuracy_p"] is not None
+    other = with_config(summary(preset="paper"), kept | {"order": "fixed_by_seed", "loss": "clipped"})
+    assert preset(compare(other, rows)) == "paper, an order for each seed, other loss"
+    for preset_name, order in (("paper", "reshuffle"), ("default", "fixed_by_seed")):  # other recipes
+        record = compare(with_config(summary(), kept | {"preset": preset_name, "order": order}), rows)
+        assert record["changed"] == "order" and record["accuracy_p"] is None
+
+
 @pytest.mark.parametrize(("name", "value"), [("density", 0.02), ("validation", 5000), ("activation", "relu")])
 def test_a_run_of_another_kind_has_no_row(rows, name, value):
     own = {"model": "fcn", "method": "signed", "init": "elus", "dataset": "mnist", "preset": "default"}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
 
 from paper.tables.figures import Figure
-from paper.tables.printed import Record, decimals, usual
+from paper.tables.printed import OWN_ORDERS, Record, decimals, usual
 
 
 def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
@@ -48,8 +48,10 @@ def net(record: Record) -> list[str]:
 
 def preset(record: Record) -> str:
     """Return the preset, and which of its settings but the epochs a run has others of."""
-    changed = [name.replace("_", " ") for name in (record.get("changed") or "").split() if name != "epochs"]
-    return text(record["preset"]) + (f", other {', '.join(changed)}" if changed else "")
+    names = (record.get("changed") or "").split()
+    changed = [name.replace("_", " ") for name in names if name not in ("epochs", OWN_ORDERS)]
+    orders = ", an order for each seed" if OWN_ORDERS in names else ""
+    return text(record["preset"]) + orders + (f", other {', '.join(changed)}" if changed else "")
 
 
 def runs(record: Record) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from paper.tables.figures import FIGURES, Figure, Found
-from paper.tables.printed import SETTINGS, SHORT, Record, dataset, decimals, identity, paper_row
+from paper.tables.printed import OWN_ORDERS, SETTINGS, SHORT, Record, dataset, decimals, identity, paper_row
 from ssm.analysis.statistics import std_from_quantiles, welch_from_summary
 from ssm.errors import UserError
 from ssm.recipes.presets import recipe
@@ -137,8 +137,12 @@ def _put(record: Record, figure: Figure, found: Found) -> None:
 
 
 def other_recipe(summary: Mapping[str, Any], record: Record) -> list[str]:
-    """Return in which settings a run differs from its preset's recipe, or only in epochs from the paper's."""
-    return list(summary.get("changed", ())) or ["epochs"] * (record["epochs"] != record["paper_epochs"])
+    """Return in which settings a run differs from its preset's recipe, or only in epochs from the paper's.
+
+    The paper does not say that its runs share an order of the data: runs with one each have its recipe.
+    """
+    changed = [name for name in summary.get("changed", ()) if name != OWN_ORDERS]
+    return changed or ["epochs"] * (record["epochs"] != record["paper_epochs"])
 
 
 def _put_difference(record: Record, figure: Figure, found: Found, row: Record, other: Sequence[str]) -> None:

@@ -18,6 +18,8 @@ SHORT = {long: short for short, long in METHODS.items()}
 _NEUTRAL = ("width", "batch_norm", "projections", "density", "activation", "validation")
 _USUAL: Record = {name: NEUTRAL[name] for name in _NEUTRAL} | {"score_scale": "xavier"}
 SETTINGS = (*_USUAL, "weight_distribution")
+OWN_ORDERS = "own_orders"
+"""Stands among the changed settings of a run whose seeds have a fixed order each, where its preset has one for all."""
 """The settings that choose a run's row in the paper, beside model, method, init and data set."""
 # Separate recipes, without a row in the paper.
 WITHOUT_ROW = ("sinn1", "sinn2", "best")
@@ -72,7 +74,10 @@ def _changed(config: Mapping[str, Any]) -> list[str]:
         return []
     own = set(SETTINGS) | {"init"}
     usual |= _following(config, usual)
-    return sorted(name for name, value in usual.items() if name not in own and config.get(name, value) != value)
+    names = {name for name, value in usual.items() if name not in own and config.get(name, value) != value}
+    if (usual["order"], config.get("order")) == ("fixed", "fixed_by_seed"):
+        names = names - {"order"} | {OWN_ORDERS}
+    return sorted(names)
 
 
 def _following(config: Mapping[str, Any], usual: Mapping[str, Any]) -> Record:

@@ -13,10 +13,10 @@ overlap: whether the two intervals from the 5 % to the 95 % quantile have a poin
 paper's rounding decides, unknown where an interval is not printed, or there is one seed. The interval of few seeds is
 too narrow: of 2, 3, 10, 20 and 50 on average 0.31, 0.46, 0.79, 0.87 and 0.945 of that of all.
 p: Welch's t-test, not corrected for the number of tests; it leaves out that runs of a fixed order share one order of
-the data. The paper's standard deviation is an estimate from its printed quantiles, as if normal, so p is one too: from
-the least to the largest of all numbers that round to the printed ones. It is left out where the paper prints no
-quantiles, the data sets differ, and, as overlap is, where a run has fewer epochs than the paper's or differs from its
-preset's recipe."""
+the data, unless the row says that each has its own. The paper's standard deviation is an estimate from its printed
+quantiles, as if normal, so p is one too: from the least to the largest of all numbers that round to the printed ones.
+It is left out where the paper prints no quantiles, the data sets differ, and, as overlap is, where a run has fewer
+epochs than the paper's or differs from its preset's recipe."""
 
 
 @dataclass(frozen=True)
