@@ -10,7 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-SIZES = ("fcn signed elus default mnist", "conv2 signed elus default cifar10", "conv4 signed elus default cifar10")
+SIZES = (
+    "fcn signed elus mnist default",
+    "conv2 signed elus cifar10 default, other loss, staircase",
+    "conv4 signed elus cifar10 default, other loss, staircase",
+)
 
 
 def table(name: str) -> None:

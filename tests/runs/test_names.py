@@ -91,20 +91,25 @@ def test_runs_whose_names_hold_all_settings_are_found(command, name, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("init", "name"),
+    ("command", "name"),
     [
-        ("elu", "fcn-baseline-elu-d5515c9830"),
-        ("he", "fcn-baseline-he-2af03e9d38"),
-        ("xavier", "fcn-baseline-xavier-3f2ad892c3"),
+        ({"method": "baseline", "init": "elu"}, "fcn-baseline-elu-d5515c9830"),
+        ({"method": "baseline", "init": "he"}, "fcn-baseline-he-2af03e9d38"),
+        ({"method": "baseline", "init": "xavier"}, "fcn-baseline-xavier-3f2ad892c3"),
+        ({"order": "fixed_by_seed"}, "fcn-signed-elus-5fd14e18dc"),
+        ({"preset": "default", "method": "binary"}, "fcn-binary-elus-1f0e9eee0a"),
+        ({"preset": "sinn1"}, "fcn-signed-elus-99f60cdf02"),
+        ({"preset": "sinn2"}, "fcn-signed-elus-3485f05c81"),
+        ({"score_scale": "elus"}, "fcn-signed-elus-e81bc30ce7"),
+        ({"init": "he", "weight_distribution": "uniform"}, "fcn-signed-he-ca30855298"),
     ],
 )
-def test_newer_runs_have_the_names_that_they_would_get_today(init, name):
-    command = resolved(method="baseline", init=init)
-    assert run_name(command) == name and run_folder(RESULTS, command) == RESULTS / name
+def test_newer_runs_have_the_names_that_they_would_get_today(command, name):
+    assert run_name(resolved(**command)) == name and run_folder(RESULTS, resolved(**command)) == RESULTS / name
 
 
 def test_there_are_published_runs_of_every_kind():
-    assert sorted({len(read_json(folder / "config.json")) for folder in PUBLISHED}) == [24, 36, 45]
+    assert sorted({len(read_json(folder / "config.json")) for folder in PUBLISHED}) == [36, 45, 46]
 
 
 @pytest.mark.parametrize("folder", PUBLISHED, ids=lambda folder: folder.name)

@@ -76,7 +76,7 @@ def row_records(
 ) -> list[Record]:
     """Return the records of these rows of the paper, in order: every run of a row on its data set, or 'not run'.
 
-    Runs of the preset `paper` come first in a row.
+    Runs of the preset `paper` come first in a row, those with settings of their own last of their preset.
     """
     listed = []
     for row in wanted:
@@ -85,7 +85,7 @@ def row_records(
             for name, summary in runs.items()
             if paper_row(summary, (row,)) is row and dataset(summary) == row.get("dataset")
         ]
-        mine.sort(key=lambda name: runs[name]["preset"] != "paper")
+        mine.sort(key=lambda name: (runs[name]["preset"] != "paper", list(runs[name].get("changed", ()))))
         listed += [compare(runs[name], (row,), name=name, figures=figures) for name in mine] or [not_run(row, figures)]
     return listed
 

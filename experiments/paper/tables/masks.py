@@ -23,15 +23,23 @@ def first_masks(runs: Mapping[str, Mapping[str, Any]]) -> Table:
     for method, printed in PAPER.items():
         theirs = {f"paper_{key}": value for key, value in printed.items()}
         found = [_counted(name, run) for name, run in runs.items() if _fits(run, method)]
-        found.sort(key=lambda record: -record["runs"])
-        blank = {"method": method, "status": "not run", "runs": None, "failed": 0, "epochs": None, "paper_epochs": 100}
+        found.sort(key=lambda record: (-record["runs"], record["changed"]))
+        blank = {
+            "method": method,
+            "status": "not run",
+            "preset": None,
+            "runs": None,
+            "failed": 0,
+            "epochs": None,
+            "paper_epochs": 100,
+        }
         records += [blank | theirs | one for one in found] or [blank | theirs]
     return Table(
         name="masks",
         title="FCN, ELUS: first masks of all runs together (fig:bin_mask_comparison)",
         columns=[
             plain("method", "method"),
-            plain("preset", "preset"),
+            Column("preset", cells.preset),
             Column("epochs", cells.epochs),
             Column("runs", cells.runs),
             *_beside("inputs hidden in all", "hidden_inputs", "{:.0f}"),
@@ -65,6 +73,7 @@ def _counted(name: str, run: Mapping[str, Any]) -> Record:
     return {
         "status": "run",
         "preset": run["preset"],
+        "changed": " ".join(run.get("changed", ())),
         "epochs": run["epochs"],
         "runs": seeds,
         "hidden_inputs": hidden_inputs(mask),
