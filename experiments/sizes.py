@@ -69,8 +69,7 @@ def _row(run: FinishedRun, seeds: list[int]) -> list[str]:
     accuracy = np.mean([run.summary["test_accuracy"]["values"][str(seed)] for seed in seeds])
     left = np.mean([artifact.compact().size for artifact in artifacts])
     named = with_config(run.summary, run.config)
-    preset = cells.preset({**named, "changed": " ".join(named["changed"])})
-    name = " ".join([*cells.net(named), str(run.setting("dataset")), preset])
+    name = " ".join([*cells.net(named), str(run.setting("dataset")), cells.preset(named)])
     bytes_ = [f"{count:,.0f}" for count in (dense, csr, two_bit, entropy, file)]
     row = [name, str(len(seeds)), f"{100 * accuracy:.2f}", f"{artifacts[0].weights:,}", f"{100 * remaining:.2f}"]
     return [*row, *bytes_, f"{dense / file:.0f}", f"{file - entropy:+,.0f}", f"{left:,.0f}"]

@@ -212,7 +212,7 @@ def test_an_order_for_each_seed_is_the_same_recipe_and_is_tested(rows):
     assert preset(compare(other, rows)) == "paper, an order for each seed, other loss"
     for preset_name, order in (("paper", "reshuffle"), ("default", "fixed_by_seed")):  # other recipes
         record = compare(with_config(summary(), kept | {"preset": preset_name, "order": order}), rows)
-        assert record["changed"] == "order" and record["accuracy_p"] is None
+        assert record["changed"] == ["order"] and record["accuracy_p"] is None
 
 
 @pytest.mark.parametrize(("name", "value"), [("density", 0.02), ("validation", 5000), ("activation", "relu")])

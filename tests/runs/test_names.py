@@ -69,10 +69,9 @@ def test_hash_is_known_and_blind_to_the_order_of_keys():
 )
 def test_the_first_versions_runs_have_the_names_it_gave_them(command, name, tmp_path):
     assert run_name(resolved(**command)) == name
+    assert len(OLDER[name]) == 24
+    assert run_folder(written(tmp_path, name), resolved(**command)) == tmp_path / name
     assert run_folder(RESULTS, resolved(**command)) == RESULTS / name
-    if name in OLDER:
-        assert len(OLDER[name]) == 24
-        assert run_folder(written(tmp_path, name), resolved(**command)) == tmp_path / name
 
 
 @pytest.mark.parametrize(
@@ -115,10 +114,22 @@ def test_there_are_published_runs_of_every_kind():
 @pytest.mark.parametrize("folder", PUBLISHED, ids=lambda folder: folder.name)
 def test_every_published_run_is_known_again_and_not_trained_anew(folder, tmp_path):
     shutil.copytree(folder, tmp_path / folder.name)
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
-    published = read_finished(tmp_path / folder.name)
-    run = open_run(tmp_path, config=config_of(published).as_dict(), environment={"device": "another"})
-    assert run.folder == tmp_path / folder.name
+    check_known_again(tmp_path, folder.name)
+
+
+@pytest.mark.parametrize("name", OLDER)
+def test_so_is_a_run_that_an_earlier_version_published(name, tmp_path):
+    shutil.copytree(RESULTS / "fcn-signed-he-407be0fc42", tmp_path / name)
+    write_json(tmp_path / name / "config.json", OLDER[name])
+    check_known_again(tmp_path, name)
+
+
+def check_known_again(out, name):
+    """Check that a folder's published run is found by its configuration, gets no seeds, and stays as it is."""
+    before = {path: path.read_bytes() for path in out.rglob("*.*")}
+    published = read_finished(out / name)
+    run = open_run(out, config=config_of(published).as_dict(), environment={"device": "another"})
+    assert run.folder == out / name
     assert run.finished_seeds() == published.seeds and run.missing_seeds(published.seeds) == []
     with pytest.raises(UserError, match="is a published run, without its history.csv: no seeds can be added"):
         run.missing_seeds([*published.seeds, 999])
@@ -126,7 +137,7 @@ def test_every_published_run_is_known_again_and_not_trained_anew(folder, tmp_pat
         run.add_seeds(
             history_rows=[], finals=[{"seed": 999, "test_accuracy": 0.5, "remaining_weights": 0.5}], masks={}
         )
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*.*")} == before
+    assert {path: path.read_bytes() for path in out.rglob("*.*")} == before
 
 
 def test_every_option_that_the_first_version_lacked_has_a_neutral_value():

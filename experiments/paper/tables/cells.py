@@ -48,7 +48,7 @@ def net(record: Record) -> list[str]:
 
 def preset(record: Record) -> str:
     """Return the preset, and which of its settings but the epochs a run has others of."""
-    names = (record.get("changed") or "").split()
+    names = record.get("changed") or ()
     changed = [name.replace("_", " ") for name in names if name not in ("epochs", OWN_ORDERS)]
     orders = ", an order for each seed" if OWN_ORDERS in names else ""
     return text(record["preset"]) + orders + (f", other {', '.join(changed)}" if changed else "")

@@ -24,7 +24,7 @@ def compare(
         method=summary["method"],
         init=summary["init"],
         preset=summary["preset"],
-        changed=" ".join(summary.get("changed", ())),
+        changed=summary.get("changed", []),
         dataset=summary["dataset"],
         epochs=summary["epochs"],
         runs=summary["runs"],

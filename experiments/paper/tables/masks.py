@@ -73,7 +73,7 @@ def _counted(name: str, run: Mapping[str, Any]) -> Record:
     return {
         "status": "run",
         "preset": run["preset"],
-        "changed": " ".join(run.get("changed", ())),
+        "changed": run.get("changed", []),
         "epochs": run["epochs"],
         "runs": seeds,
         "hidden_inputs": hidden_inputs(mask),

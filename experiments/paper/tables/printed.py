@@ -18,9 +18,9 @@ SHORT = {long: short for short, long in METHODS.items()}
 _NEUTRAL = ("width", "batch_norm", "projections", "density", "activation", "validation")
 _USUAL: Record = {name: NEUTRAL[name] for name in _NEUTRAL} | {"score_scale": "xavier"}
 SETTINGS = (*_USUAL, "weight_distribution")
+"""The settings that choose a run's row in the paper, beside model, method, init and data set."""
 OWN_ORDERS = "own_orders"
 """Stands among the changed settings of a run whose seeds have a fixed order each, where its preset has one for all."""
-"""The settings that choose a run's row in the paper, beside model, method, init and data set."""
 # Separate recipes, without a row in the paper.
 WITHOUT_ROW = ("sinn1", "sinn2", "best")
 

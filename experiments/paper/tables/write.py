@@ -45,13 +45,18 @@ def latex(tables: Sequence[Table]) -> str:
 
 
 def comma_separated(tables: Sequence[Table]) -> str:
-    """Return tables as one CSV, not rounded: a column for every key of any record, empty for unknown values."""
+    """Return tables as one CSV, not rounded: a column for every key of any record, empty for unknown values.
+
+    Several values of a key stand with spaces between them.
+    """
     keys = dict.fromkeys(key for table in tables for record in table.records for key in record)
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, ["table", *keys], lineterminator="\n", restval="")
     writer.writeheader()
     for table in tables:
-        writer.writerows({"table": table.name, **record} for record in table.records)
+        for record in table.records:
+            cells = {key: " ".join(value) if isinstance(value, list) else value for key, value in record.items()}
+            writer.writerow({"table": table.name, **cells})
     return buffer.getvalue()
 
 
