@@ -3,11 +3,10 @@
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 import tyro
 
@@ -52,6 +51,8 @@ def main(options: Options) -> None:
     # JAX takes seconds to import: what is wrong with the run is said before.
     from ssm import data
     from ssm.runs.initial import config_of
+    from ssm.runs.job import recorded_job
+    from ssm.runs.run import RunOptions, run_job
     from ssm.training import devices
 
     config = config_of(run)
@@ -60,15 +61,17 @@ def main(options: Options) -> None:
     devices.use_host_devices()
     keep_compiled()
     dataset = data.load(config.dataset, data_dir=options.data_dir)
-    check_same_data(run, then, dataset.fingerprint(), dataset.source)
-    print(f"data: {dataset.source}", flush=True)
+    job, loop = recorded_job(config, dataset, then)
+    check_same_data(run, then, job.about["data"], job.source)
+    print(f"data: {job.source}", flush=True)
     if "data" not in then:
         print(f"warning: {run.name} does not record which data it was trained on", file=sys.stderr)
     with ExitStack() as stack:
         out = options.out or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ssm-reproduce-")))
         check_out(out, config, options.seed)
         started = time.monotonic()
-        again = trained_again(config, dataset, options.seed, out, then)
+        execution = RunOptions(loop=loop, log=lambda line: print(line, flush=True))
+        again = read_finished(run_job(job, [options.seed], out=out, options=execution).folder)
         print(f"\nseed {options.seed} of {run.name}, trained again in {time.monotonic() - started:.0f} s")
         print("\n".join(report(run, again, options.seed)))
     if options.out:
@@ -82,22 +85,6 @@ def check_out(out: Path, config: Any, seed: int) -> None:
         found = read_finished(folder)
         if seed in (*found.seeds, *(entry["seed"] for entry in found.summary["failed"])):
             raise UserError(f"{folder} has seed {seed} already; choose another --out")
-
-
-def trained_again(config: Any, dataset: Any, seed: int, out: Path, then: Mapping[str, Any]) -> FinishedRun:
-    """Train one seed as train.py does, computed the way that was recorded then, and return its run under `out`."""
-    from ssm.ops.convolution import Form
-    from ssm.runs.job import recipe_job
-    from ssm.runs.run import RunOptions, run_job
-    from ssm.training.task import SeedLoop
-
-    loop, named = then.get("seed_loop"), then.get("convolutions", "auto")
-    form: Any = {"columns": "im2col"}.get(named, named)  # as earlier versions called it
-    live = then.get("live_units", "off") == "on"  # earlier versions trained all units to the end
-    job = recipe_job(config, dataset, form if form in get_args(Form) else "auto", live=live)
-    loop = loop if loop in get_args(SeedLoop) else None
-    execution = RunOptions(loop=loop, log=lambda line: print(line, flush=True))
-    return read_finished(run_job(job, [seed], out=out, options=execution).folder)
 
 
 def report(then: FinishedRun, now: FinishedRun, seed: int) -> list[str]:

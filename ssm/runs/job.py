@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import jax
 import numpy as np
@@ -24,7 +24,7 @@ from ssm.training.ahead import epoch_arguments
 from ssm.training.epoch import Begin, make_program
 from ssm.training.loop import Member
 from ssm.training.settings import pinned
-from ssm.training.task import Task
+from ssm.training.task import SeedLoop, Task
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -104,6 +104,18 @@ def recipe_job(config: Config, dataset: Dataset, form: Form = "auto", *, live: b
         memory=None if not fitted else lambda **where: memory_needed(make_task(), data_bytes, **where),
         advice=build.smaller_scale(config),
     )
+
+
+def recorded_job(config: Config, dataset: Dataset, environment: Mapping[str, Any]) -> tuple[Job, SeedLoop | None]:
+    """Return the job of a configuration, and how a device runs its seeds, the way that a run's environment says.
+
+    environment: what a run recorded of the program that trained it; older versions recorded less.
+    """
+    loop, named = environment.get("seed_loop"), environment.get("convolutions", "auto")
+    form: Any = {"columns": "im2col"}.get(named, named)  # as earlier versions called it
+    live = environment.get("live_units", "off") == "on"  # earlier versions trained all units to the end
+    job = recipe_job(config, dataset, form if form in get_args(Form) else "auto", live=live)
+    return job, loop if loop in get_args(SeedLoop) else None
 
 
 @pinned()

@@ -212,6 +212,23 @@ def read_finished(folder: str | os.PathLike[str]) -> FinishedRun:
         return FinishedRun(folder, read_config(path) if path.exists() else {}, read_summary(folder))
 
 
+def read_begun(folder: str | os.PathLike[str]) -> FinishedRun:
+    """Return the run in a folder, of which no seed need be finished: its summary may be empty.
+
+    Raises:
+        UserError: naming the folder if no run was begun in it.
+        DamagedRun: naming the file that is damaged.
+    """
+    folder = Path(folder)
+    if _has_summary(folder):
+        return read_finished(folder)
+    path = folder / "config.json"
+    if not path.exists():
+        raise UserError(f"{folder} holds no run: no config.json in it")
+    with reading(folder):
+        return FinishedRun(folder, read_config(path), {})
+
+
 def _has_summary(folder: Path) -> bool:
     """Say whether a run with finished seeds is there; raises DamagedRun for a folder that may not be looked into."""
     try:

@@ -50,7 +50,7 @@ class RunOptions:
     """Execution options; none changes results.
 
     group: seeds trained and saved together.  loop: how a device runs its seeds.  Both are chosen by default.
-    saving: how often groups in training are saved.
+    saving: how often groups in training are saved.  snapshots: more to resume than the run's folder has.
     fresh: remove all that the run's folder holds first, instead of resuming.
     on_bad_seed: see `train_members`.
     watchers: makes one more report from the folder, TensorBoard's, say.
@@ -63,6 +63,7 @@ class RunOptions:
     group: int | None = None
     loop: SeedLoop | None = None
     saving: Saving = field(default_factory=Saving)
+    snapshots: Sequence[Snapshot] = ()
     fresh: bool = False
     on_bad_seed: OnBadSeed = "exclude"
     watchers: Callable[[Path], AbstractContextManager[Report]] = no_watchers
@@ -287,7 +288,8 @@ def train_groups(
         if interrupts.caught is not None:  # as the program or its first batch was compiled
             journal("interrupted")
             raise Interrupted(interrupts.caught, "stopped before an epoch began; what was saved stands")
-        groups = resumed_groups(left, checkpoint.newest(store, identity, options.log), group)
+        snapshots = [*checkpoint.newest(store, identity, options.log), *options.snapshots]
+        groups = resumed_groups(left, snapshots, group)
         fitting = trainer if group >= trainer.devices else ready(job, devices=group, loop=trainer.loop)
         total = sum(epochs - (begin.epoch if begin else 0) for _, begin in groups)
         todo = sum(len(part) * (epochs - (begin.epoch if begin else 0)) for part, begin in groups)

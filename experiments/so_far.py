@@ -1,0 +1,69 @@
+"""Results of a run that isn't finished, after the epochs that it has: `python experiments/so_far.py RUN`."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from options import keep_compiled
+from ssm.runs.program import run_program
+from ssm.runs.reader import read_begun, spans
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Evaluate the seeds that a run has still in training as they were last saved, and keep the results as a run of so
+    many epochs, with masks and summary.  The run itself stays as it is: it may go on, now or later."""
+
+    run: tyro.conf.Positional[Path]
+    """The run's folder."""
+    data_dir: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None
+    """Folder with the data set's files (default: as train.py finds them)."""
+    out: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="(default: beside the run)")] = None
+    """Folder for the results."""
+
+
+def main(options: Options) -> None:
+    """Finish the run's unfinished seeds where they are, and print each result beside the paper's.
+
+    Raises:
+        UserError: for a folder without a run or without a checkpoint, other data, or a damaged file.
+    """
+    run = read_begun(options.run)
+    environment = run.environments()[-1][1] if run.environments() else {}
+    # JAX takes seconds to import: what is wrong with the run is said before.
+    from paper.tables import final_table, read_paper, with_config
+    from ssm import data
+    from ssm.runs.initial import config_of
+    from ssm.runs.job import recorded_job
+    from ssm.runs.reproduction import check_same_data
+    from ssm.runs.run import RunOptions, run_job
+    from ssm.runs.so_far import so_far
+    from ssm.training import devices
+
+    config = config_of(run)
+    if environment.get("deterministic"):
+        devices.deterministic()
+    devices.use_host_devices()
+    keep_compiled()
+    dataset = data.load(config.dataset, data_dir=options.data_dir)
+    job, loop = recorded_job(config, dataset, environment)
+    check_same_data(run, environment, job.about["data"], job.source)
+    paper = read_paper(Path(__file__).with_name("paper") / "paper.json")
+
+    def log(line: str) -> None:
+        print(line, flush=True)
+
+    for found in so_far(config, run.folder, job.about["data"], log):
+        log(f"seeds {spans(found.seeds)} of {run.name}, after {found.config.epochs} of {config.epochs} epochs")
+        job, _ = recorded_job(found.config, dataset, environment)
+        execution = RunOptions(loop=loop, snapshots=found.snapshots, log=log)
+        done = run_job(replace(job, advice=None), found.seeds, out=options.out or run.folder.parent, options=execution)
+        summary = done.summary()
+        assert summary is not None  # its seeds are finished
+        print(f"results: {done.folder}\n\n{final_table(with_config(summary, found.config.as_dict()), paper)}")
+
+
+if __name__ == "__main__":
+    run_program(main, Options, trains=True)
