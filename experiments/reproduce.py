@@ -10,14 +10,13 @@ from typing import Annotated, Any
 
 import tyro
 
-from options import keep_compiled
+from recorded import recorded
 from ssm.errors import UserError
 from ssm.runs.names import run_folder
 from ssm.runs.program import run_program
 from ssm.runs.reader import FinishedRun, read_finished
 from ssm.runs.reproduction import (
     Comparison,
-    check_same_data,
     check_seed,
     compare,
     environment_differences,
@@ -48,21 +47,9 @@ def main(options: Options) -> None:
     run = read_finished(options.run)
     check_seed(run, options.seed)
     then = environment_of(run, options.seed)
-    # JAX takes seconds to import: what is wrong with the run is said before.
-    from ssm import data
-    from ssm.runs.initial import config_of
-    from ssm.runs.job import recorded_job
+    config, _, job, loop = recorded(run, then, options.data_dir)
     from ssm.runs.run import RunOptions, run_job
-    from ssm.training import devices
 
-    config = config_of(run)
-    if then.get("deterministic"):
-        devices.deterministic()
-    devices.use_host_devices()
-    keep_compiled()
-    dataset = data.load(config.dataset, data_dir=options.data_dir)
-    job, loop = recorded_job(config, dataset, then)
-    check_same_data(run, then, job.about["data"], job.source)
     print(f"data: {job.source}", flush=True)
     if "data" not in then:
         print(f"warning: {run.name} does not record which data it was trained on", file=sys.stderr)

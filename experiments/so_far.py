@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from options import keep_compiled
+from recorded import recorded
 from ssm.runs.program import run_program
 from ssm.runs.reader import read_begun, spans
 
@@ -32,24 +32,12 @@ def main(options: Options) -> None:
     """
     run = read_begun(options.run)
     environment = run.environments()[-1][1] if run.environments() else {}
-    # JAX takes seconds to import: what is wrong with the run is said before.
+    config, dataset, job, loop = recorded(run, environment, options.data_dir)
     from paper.tables import final_table, read_paper, with_config
-    from ssm import data
-    from ssm.runs.initial import config_of
     from ssm.runs.job import recorded_job
-    from ssm.runs.reproduction import check_same_data
     from ssm.runs.run import RunOptions, run_job
     from ssm.runs.so_far import so_far
-    from ssm.training import devices
 
-    config = config_of(run)
-    if environment.get("deterministic"):
-        devices.deterministic()
-    devices.use_host_devices()
-    keep_compiled()
-    dataset = data.load(config.dataset, data_dir=options.data_dir)
-    job, loop = recorded_job(config, dataset, environment)
-    check_same_data(run, environment, job.about["data"], job.source)
     paper = read_paper(Path(__file__).with_name("paper") / "paper.json")
 
     def log(line: str) -> None:

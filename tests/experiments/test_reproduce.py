@@ -21,7 +21,15 @@ from ssm.runs.weight_file import save_weights, weight_path
 from tests.support.made_runs import make_run
 
 ROOT = Path(__file__).resolve().parents[2]
-TINY = ("--model=fcn", "--dataset=mnist5k", "--epochs=2", "--width=0.1", "--batch-size=500", "--seeds=2", "--validation=500")
+TINY = (
+    "--model=fcn",
+    "--dataset=mnist5k",
+    "--epochs=2",
+    "--width=0.1",
+    "--batch-size=500",
+    "--seeds=2",
+    "--validation=500",
+)
 
 
 def program(name, *arguments):
