@@ -31,7 +31,8 @@ def main(options: Options) -> None:
         UserError: for a folder without a run or without a checkpoint, other data, or a damaged file.
     """
     run = read_begun(options.run)
-    environment = run.environments()[-1][1] if run.environments() else {}
+    environments = run.environments()
+    environment = environments[-1][1] if environments else {}
     config, dataset, job, loop = recorded(run, environment, options.data_dir)
     from paper.tables import final_table, read_paper, with_config
     from ssm.runs.job import recorded_job
@@ -43,7 +44,8 @@ def main(options: Options) -> None:
     def log(line: str) -> None:
         print(line, flush=True)
 
-    for found in so_far(config, run.folder, job.about["data"], log):
+    finished = run.seeds if run.summary else ()
+    for found in so_far(config, run.folder, job.about["data"], log, finished):
         log(f"seeds {spans(found.seeds)} of {run.name}, after {found.config.epochs} of {config.epochs} epochs")
         job, _ = recorded_job(found.config, dataset, environment)
         execution = RunOptions(loop=loop, snapshots=found.snapshots, log=log)

@@ -153,6 +153,14 @@ def newest(folder: Path, identity: str, log: Callable[[str], None]) -> list[Snap
     return found
 
 
+def furthest(snapshots: Sequence[Snapshot]) -> dict[str, Snapshot]:
+    """Return for each member the snapshot that knows it with the most epochs: groups may have been halved since."""
+    best: dict[str, Snapshot] = {}
+    for snapshot in sorted(snapshots, key=lambda one: one.epoch):
+        best |= dict.fromkeys(snapshot.members, snapshot)
+    return best
+
+
 def remove_finished(folder: Path, finished: Collection[str]) -> None:
     """Remove the files of groups all of whose members are finished, as far as they can be read and removed."""
     for files in _by_group(folder).values():

@@ -376,9 +376,7 @@ def resumed_groups(
     A member resumes the snapshot that knows it with the most epochs; one that none knows begins.
     """
     keys = {member.key: member for member in members}
-    best: dict[str, Snapshot] = {}
-    for snapshot in sorted(snapshots, key=lambda one: one.epoch):
-        best |= dict.fromkeys((key for key in snapshot.members if key in keys), snapshot)
+    best = checkpoint.furthest(snapshots)
     groups: list[tuple[list[Member], Snapshot | None]] = []
     for snapshot in [*snapshots, None]:
         own = [key for key in keys if best.get(key) is snapshot]

@@ -52,6 +52,19 @@ def test_seeds_at_different_epochs_are_runs_of_their_own(digits, tmp_path):
         checkpoint.save(folder / "checkpoints", snapshot, data)
     found = so_far(config, folder, data, print)
     assert [(one.config.epochs, one.seeds) for one in found] == [(2, SEEDS), (1, [7])]
+    (left,) = so_far(config, folder, data, print, finished=[7, SEEDS[0]])
+    assert (left.config.epochs, left.seeds) == (2, SEEDS[1:])
+
+
+def test_a_seed_of_a_group_that_was_halved_is_there_once(digits, tmp_path):
+    config = short(digits)
+    folder, data = stopped(config, digits, tmp_path)
+    _, later = sorted(folder.rglob("*.ckpt"))  # of epochs 1 and 2
+    half, _ = checkpoint.load(later)
+    later.unlink()
+    checkpoint.save(folder / "checkpoints", half.of(half.members[:1]), data)
+    found = so_far(config, folder, data, print)
+    assert [(one.config.epochs, one.seeds) for one in found] == [(2, SEEDS[:1]), (1, SEEDS[1:])]
 
 
 def test_nothing_to_take_is_an_error(digits, tmp_path):
