@@ -1,8 +1,9 @@
-"""`--preset=best` beside `default`, the paper's, and the dense net, on the FCN: fronts, and what each part brings.
+"""`--preset=best` beside `default`, the paper's, and the dense net: fronts of the FCN, and what each part brings.
 
-- python experiments/beyond.py               train what is missing, and write the table and the figure: hours on a CPU
-- python experiments/beyond.py --rows=0:8    some of the rows, by number; several processes may share them
-- python experiments/beyond.py --report      the table and the figure of what is finished
+- python experiments/beyond.py                 train what is missing, and write table and figure: hours on a CPU
+- python experiments/beyond.py --rows=0:8      some of the rows, by number; several processes may share them
+- python experiments/beyond.py --model=conv2   a Conv net, one seed a row: of it no front, one point of each recipe
+- python experiments/beyond.py --report        the table and the figure of what is finished
 
 A front is accuracy against the share of the weights that is left, by the weight decay.  Every run is tested on the test
 set after its last epoch.  What is finished is skipped, what was stopped is resumed.
@@ -10,7 +11,7 @@ set after its last epoch.  What is finished is skipped, what was stopped is resu
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 
@@ -26,15 +27,19 @@ PUBLISHED = Path(__file__).resolve().parent / "results" / "beyond"
 
 @dataclass(frozen=True, kw_only=True)
 class Options(Common):
-    """Train the FCN by `best`, by `default`, and what is between them."""
+    """Train a net by `best`, by `default`, and what is between them."""
 
+    model: Literal["fcn", "conv2", "conv4", "conv6", "conv8"] = "fcn"
+    """The net."""
     rows: Annotated[str, tyro.conf.arg(metavar="A:B", help_behavior_hint="(default: all)")] = ":"
     """Rows of the table to train, from 0: 3:5 is rows 3 and 4."""
-    dataset: str = "mnist"
-    """mnist; mnist5k for a first look."""
+    dataset: str = "auto"
+    """mnist or cifar10 as the model has it; mnist5k for a first look."""
     epochs: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(default: the presets')")] = None
     """Epochs of every run, for a first look."""
-    seeds: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(default: 10 or 3 by row)")] = None
+    seeds: Annotated[
+        int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(default: 10 or 3 by row, Conv nets 1)")
+    ] = None
     """Seeds of every row."""
     out: Path = Path("runs/beyond")
     """Folder of the runs."""
@@ -57,9 +62,9 @@ def main(options: Options) -> None:
 
     if options.seeds is not None:
         at_least_one_seed(options.seeds)
-    every = recipes()
+    every = recipes(options.model)
     named = row_range(options.rows, len(every))
-    runs = Runs(options.shared(model="fcn"), PUBLISHED)
+    runs = Runs(options.shared(model=options.model, dataset=options.data_of(options.model)), PUBLISHED)
     shorter = {} if options.epochs is None else {"epochs": options.epochs}
     prepare(runs.base)
     configs = [runs.config(preset=row.preset, method=row.method, **{**row.options, **shorter}) for row in every]
@@ -70,8 +75,9 @@ def main(options: Options) -> None:
     records = [
         record(row, config.weight_decay, runs.finished(config)) for row, config in zip(every, configs, strict=True)
     ]
-    write(records, options.tables)
-    print(f"results: {options.tables / 'beyond.md'}\n\n{table(records)}")
+    name = "beyond" if options.model == "fcn" else f"beyond-{options.model}"
+    write(records, options.tables, name)
+    print(f"results: {options.tables / name}.md\n\n{table(records)}")
 
 
 if __name__ == "__main__":

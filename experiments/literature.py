@@ -66,9 +66,8 @@ class Plan:
 
     def __init__(self, options: Options):
         from comparison.runs import Runs
-        from ssm.recipes.presets import MODEL_DATA
 
-        dataset = options.dataset if options.dataset != "auto" else MODEL_DATA.get(options.model, ("auto",))[0]
+        dataset = options.data_of(options.model)
         base = options.shared(model=options.model, preset="protocol", dataset=dataset, epochs=options.epochs)
         self.options, self.runs = options, Runs(base, PUBLISHED)
         self.dial = shares(options.densities or BLOCKS[options.block].densities)

@@ -47,8 +47,8 @@ class Options:
     """Scale of the frozen weights: elus, for the baseline elu, unless it is said here."""
     preset: Literal["default", "paper", "code", "sinn1", "sinn2", "best", "protocol", "published"] = "default"
     """Recipe: the paper's with what worked best here (default), the paper's own, its program's, its sparser SiNN 1 and
-    2 (signed; fcn and Conv nets); best goes beyond it (fcn; signed, baseline); to compare methods, all on one protocol
-    (their default), or each as it was published."""
+    2 (signed; fcn and Conv nets); best goes beyond it (the same nets; signed, baseline); to compare methods, all on one
+    protocol (their default), or each as it was published."""
     dataset: str = "auto"
     """mnist, fashion_mnist, mnist5k (fcn), cifar10, cifar100 (the others), tfds:NAME, npz:FILE (arrays x_train,
     y_train, x_test, y_test), or idx:DIR (your files in MNIST's format and names: KMNIST, say); auto takes the model's

@@ -31,6 +31,12 @@ class Common:
     tables: Path = Path("docs/results")
     """Folder of the table and the figures."""
 
+    def data_of(self, model: str) -> str:
+        """Return the data set, which `auto` makes a model's own."""
+        from ssm.recipes.presets import MODEL_DATA
+
+        return self.dataset if self.dataset != "auto" else MODEL_DATA.get(model, ("auto",))[0]
+
     def shared(self, **named: Any) -> RunOptions:
         """Return the options that all runs share, with others as named."""
         width = None if self.width == 1 else self.width

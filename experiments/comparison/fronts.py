@@ -1,12 +1,13 @@
-"""The table of recipes, each beside the front of `best` at its own density, and the picture of the fronts."""
+"""The table of recipes, each beside the fronts of `best` and `default` at its own density, and their picture."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from comparison.recipes import BEST, Recipe
+from comparison.recipes import BEST, DEFAULT, Recipe
 from comparison.records import figures
 from comparison.report import between, comma_separated, missing, scatter, seeds
 from ssm.files import write_atomic
@@ -22,6 +23,7 @@ HEAD = (
     "remaining %",
     "range",
     "beside best's front",
+    "beside default's",
     "seeds",
 )
 
@@ -32,18 +34,23 @@ def record(row: Recipe, decay: float, run: FinishedRun | None) -> dict[str, Any]
     return named | {"weight_decay": decay, "runs": 0, "failed": 0} | ({} if run is None else figures(run))
 
 
-def write(records: Sequence[Mapping[str, Any]], folder: Path) -> None:
-    """Write beyond.md, beyond.csv and beyond-density.png into a folder, each whole or not at all."""
-    write_atomic(folder / "beyond.md", table(records))
-    write_atomic(folder / "beyond.csv", comma_separated(records))
-    if fronts := [one for one in records if one["part"] == "front" and one["method"] != "baseline" and one["runs"]]:
-        write_atomic(folder / "beyond-density.png", scatter(fronts, "density", "remaining weights (%)", 100))
+def write(records: Sequence[Mapping[str, Any]], folder: Path, name: str) -> None:
+    """Write NAME.md, NAME.csv and, of fronts, NAME-density.png into a folder, each whole or not at all."""
+    write_atomic(folder / f"{name}.md", table(records))
+    write_atomic(folder / f"{name}.csv", comma_separated(records))
+    points = [one for one in records if one["part"] == "front" and one["runs"]]
+    names = Counter(one["name"] for one in points)
+    if fronts := [one for one in points if names[one["name"]] > 1]:
+        write_atomic(folder / f"{name}-density.png", scatter(fronts, "density", "remaining weights (%)", 100))
 
 
 def table(records: Sequence[Mapping[str, Any]]) -> str:
     """Return the table as Markdown, in the order of the rows; those that were not run as such."""
-    front = sorted((one["density"], one["accuracy"]) for one in records if one["name"] == BEST and one["runs"])
-    lines = [HEAD, ["---"] * len(HEAD), *(_cells(one, front) for one in records)]
+    fronts = {
+        name: sorted((one["density"], one["accuracy"]) for one in records if one["name"] == name and one["runs"])
+        for name in (BEST, DEFAULT)
+    }
+    lines = [HEAD, ["---"] * len(HEAD), *(_cells(one, fronts) for one in records)]
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
@@ -58,10 +65,9 @@ def on_front(front: Sequence[tuple[float, float]], density: float) -> float | No
     return float(np.interp(np.log(density), np.log(densities), accuracies))
 
 
-def _cells(one: Mapping[str, Any], front: Sequence[tuple[float, float]]) -> list[str]:
+def _cells(one: Mapping[str, Any], fronts: Mapping[str, Sequence[tuple[float, float]]]) -> list[str]:
     if not one["runs"]:
         return [one["name"], "", f"{one['weight_decay']:.3g}", "", missing(one), *[""] * (len(HEAD) - 5)]
-    there = None if one["name"] == BEST else on_front(front, one["density"])
     return [
         one["name"],
         f"{one['learning_rate']:.3g}",
@@ -71,6 +77,11 @@ def _cells(one: Mapping[str, Any], front: Sequence[tuple[float, float]]) -> list
         between(one, "lowest", "highest"),
         f"{100 * one['density']:.2f}",
         between(one, "sparsest", "densest"),
-        "" if there is None else f"{100 * (one['accuracy'] - there):+.2f}",
+        *("" if one["name"] == name else _beside(one, front) for name, front in fronts.items()),
         seeds(one),
     ]
+
+
+def _beside(one: Mapping[str, Any], front: Sequence[tuple[float, float]]) -> str:
+    there = on_front(front, one["density"])
+    return "" if there is None else f"{100 * (one['accuracy'] - there):+.2f}"

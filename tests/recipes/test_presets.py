@@ -13,6 +13,7 @@ import pytest
 from ssm.errors import UserError
 from ssm.models import LITERATURE, MODELS, RESNETS
 from ssm.recipes.build import kernel_init, score_init
+from ssm.recipes.change import CONV_NETS
 from ssm.recipes.config import resolve
 from ssm.recipes.presets import BLOCKS, DATA_CLASSES, ELUS_FACTOR, METHODS, MODEL_DATA, NET_DATA, OWN, PRESETS
 from ssm.recipes.published import TABLE_NETS
@@ -208,7 +209,7 @@ def test_sinn_is_the_papers_recipe_with_two_other_values(preset, expected, model
 )
 def test_every_combination_resolves_or_says_what_does(model, method, preset):
     sinn = preset in ("sinn1", "sinn2") and (method != "signed" or model in RESNETS)
-    best = preset == "best" and (model != "fcn" or method == "binary")
+    best = preset == "best" and (method == "binary" or model in RESNETS)
     built = preset == "code" and method == "baseline" and model in ("resnet56", "resnet110")
     for dataset in MODEL_DATA[model]:
         if not (sinn or best or built):
@@ -219,7 +220,7 @@ def test_every_combination_resolves_or_says_what_does(model, method, preset):
         says = (
             "fcn, conv2, conv4, conv6, conv8; "
             if sinn
-            else "baseline and --model=fcn; "
+            else "signed or baseline and --model=fcn, conv2, conv4, conv6, conv8; "
             if best
             else "cannot build it; "
         )
@@ -234,6 +235,16 @@ def test_best_has_a_larger_constant_and_more_decay_and_its_dense_net_the_same_im
         assert getattr(config, name) == getattr(dense, name)
     assert (config.augment, config.schedule, dense.decay) == ("shift", "cosine", "coupled")
     assert "counted=" in make("fcn", preset="best", density=0.014).method_options
+
+
+@pytest.mark.parametrize("model", CONV_NETS)
+def test_best_of_a_conv_net_is_its_default_with_a_cosine_crops_and_flips_and_conv2s_a_larger_constant(model):
+    config, dense, default = make(model, preset="best"), make(model, "baseline", "best"), make(model)
+    for one in (config, dense):
+        assert (one.epochs, one.augment, one.schedule, one.learning_rate) == (20, "crop_flip", "cosine", 0.05)
+        assert one.weight_decay == 5e-4
+    assert (config.decay, dense.decay) == ("decoupled", "coupled")
+    assert config.factor == (1.5 if model == "conv2" else default.factor)
 
 
 def test_the_factor_follows_the_scale():
