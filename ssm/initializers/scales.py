@@ -13,7 +13,7 @@ ELUS_FCN = math.sqrt(3)
 """Factor on He for the FCN, c^2 * fan_in = 6."""
 
 ELUS_CONV = math.sqrt(1.5)
-"""Factor on He for Conv2 to Conv8 and the ResNets, c^2 * fan_in = 3; with 4.5 or more they do not learn."""
+"""Factor on He for Conv2 to Conv8 and the ResNets, c^2 * fan_in = 3; with 4.5 Conv4 does not learn."""
 
 
 def fans(shape: Sequence[int]) -> tuple[int, int]:
