@@ -138,6 +138,7 @@ _CODE = (
     change(_RESNETS, "binary", threshold="absolute:0.01"),  # row 20
 )
 
+_BEST_NETS = ("fcn", *CONV_NETS)
 # Found by sweeps on 5,000 held-out training images (docs/recipes.md); the dense net has what it can use of it.
 _BEST = (
     *_TEXT,
@@ -146,7 +147,7 @@ _BEST = (
     # Of the Conv nets what 20 epochs of Conv2 show; the constant is not for the deeper ones (row 7).
     change(CONV_NETS, ("signed", "baseline"), epochs=20, augment="crop_flip", schedule="cosine"),
     change("conv2", "signed", learning_rate=0.05, elus_factor=1.5),  # c = sqrt(4.5 / fan_in)
-    change(("fcn", *CONV_NETS), "baseline", learning_rate=0.05, weight_decay=5e-4, decay="coupled"),
+    change(_BEST_NETS, "baseline", learning_rate=0.05, weight_decay=5e-4, decay="coupled"),
 )
 
 _CHANGES: Mapping[str, tuple[Change, ...]] = {
@@ -182,7 +183,7 @@ _SINN = _Only(FEEDFORWARD, ("signed",), "the paper's setting")
 _ONLY = {
     "sinn1": _SINN,
     "sinn2": _SINN,
-    "best": _Only(("fcn", *CONV_NETS), ("signed", "baseline"), "what was found best"),
+    "best": _Only(_BEST_NETS, ("signed", "baseline"), "what was found best"),
 }
 
 

@@ -44,7 +44,7 @@ def test_a_row_stands_beside_the_front_and_one_that_is_missing_is_not_run(found)
 
 def test_a_row_stands_beside_both_fronts_and_a_front_not_beside_itself(tmp_path):
     run = read_finished(make_run(tmp_path, seeds=2))
-    lower = {**record(Recipe(name=DEFAULT, preset="default"), 5e-4, run)}
+    lower = record(Recipe(name=DEFAULT, preset="default"), 5e-4, run)
     lower["accuracy"] -= 0.01
     found = [record(Recipe(name=name), 1e-3, run) for name in (BEST, "one part")] + [lower]
     lines = [[cell.strip() for cell in line.split("|")[1:-1]][-3:] for line in table(found).splitlines()[2:]]
