@@ -14,7 +14,8 @@ from ssm.runs.reader import read_begun, spans
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """Evaluate the seeds that a run has still in training as they were last saved, and keep the results as a run of so
-    many epochs, with masks and summary.  The run itself stays as it is: it may go on, now or later."""
+    many epochs, with masks, summary, and the environment of its training.  The run itself stays as it is: it may go on,
+    now or later."""
 
     run: tyro.conf.Positional[Path]
     """The run's folder."""
@@ -48,7 +49,7 @@ def main(options: Options) -> None:
     for found in so_far(config, run.folder, job.about["data"], log, finished):
         log(f"seeds {spans(found.seeds)} of {run.name}, after {found.config.epochs} of {config.epochs} epochs")
         job, _ = recorded_job(found.config, dataset, environment)
-        execution = RunOptions(loop=loop, snapshots=found.snapshots, log=log)
+        execution = RunOptions(loop=loop, snapshots=found.snapshots, environment=environment or None, log=log)
         done = run_job(replace(job, advice=None), found.seeds, out=options.out or run.folder.parent, options=execution)
         summary = done.summary()
         assert summary is not None  # its seeds are finished

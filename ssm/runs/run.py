@@ -51,6 +51,7 @@ class RunOptions:
 
     group: seeds trained and saved together.  loop: how a device runs its seeds.  Both are chosen by default.
     saving: how often groups in training are saved.  snapshots: more to resume than the run's folder has.
+    environment: to record in place of this program's, which trained nothing of what it resumes.
     fresh: remove all that the run's folder holds first, instead of resuming.
     on_bad_seed: see `train_members`.
     watchers: makes one more report from the folder, TensorBoard's, say.
@@ -64,6 +65,7 @@ class RunOptions:
     loop: SeedLoop | None = None
     saving: Saving = field(default_factory=Saving)
     snapshots: Sequence[Snapshot] = ()
+    environment: Mapping[str, Any] | None = None
     fresh: bool = False
     on_bad_seed: OnBadSeed = "exclude"
     watchers: Callable[[Path], AbstractContextManager[Report]] = no_watchers
@@ -144,7 +146,7 @@ def run_jobs(
     loop = options.loop or seed_loop(jobs[0].task)
     for job in jobs:
         job.check()  # before a folder is made
-    runs = [_described(job, out, loop) for job in jobs]
+    runs = [_described(job, out, loop, options.environment) for job in jobs]
     sweep = folder is not None
     folder = folder or runs[0].folder
     pairs = [(place, seed) for place in range(len(jobs)) for seed in dict.fromkeys(seeds)]
@@ -190,9 +192,9 @@ def run_jobs(
     return runs
 
 
-def _described(job: Job, out: Path, loop: SeedLoop) -> Run:
-    """Return the run of a job under `out`, whose folder need not exist."""
-    where = environment(**job.about, seed_loop=loop, matmul_precision=PRECISION)
+def _described(job: Job, out: Path, loop: SeedLoop, recorded: Mapping[str, Any] | None) -> Run:
+    """Return the run of a job under `out`, whose folder need not exist, with an environment if one is recorded."""
+    where = recorded or environment(**job.about, seed_loop=loop, matmul_precision=PRECISION)
     return Run(folder=job.folder(Path(out)), config=plain(job.settings), environment=where, source=job.source, weights=None)
 
 

@@ -1,6 +1,7 @@
 import pytest
 
 from ssm import data
+from ssm.files import read_json, write_json
 from ssm.recipes.config import resolve
 from ssm.runs.reader import read_finished
 from tests.support.programs import Place
@@ -20,12 +21,16 @@ def test_what_a_stopped_run_has_is_printed_beside_the_paper_and_kept(place):
     with pytest.raises(Crash):
         run_config(config, digits, [0, 1], out=place.here, **crashing(3))
     (run,) = place.here.glob("fcn-*")
+    (noted,) = read_json(run / "environment.json")
+    noted["environment"]["processor"] = "another machine"
+    write_json(run / "environment.json", [noted])
     done = place.program("so_far.py", run)
     assert done.returncode == 0, done.stderr
     (results,) = set(place.here.glob("fcn-*")) - {run}
     lines = done.stdout.splitlines()
     assert lines[0] == f"seeds 0 to 1 of {run.name}, after 2 of 9 epochs" and f"results: {results}" in lines
     assert any(line.endswith("2 seeds, 2 epochs") for line in lines)
+    assert read_json(results / "environment.json") == [noted | {"seeds": [0, 1]}]
     assert read_finished(results).seeds == [0, 1] and not (run / "summary.json").exists()
     refused = place.refusal("so_far.py", results)
     assert f"so_far.py: {results} has no checkpoint" in refused
