@@ -28,7 +28,7 @@ MARKS = (None, 3.6e-3)
 """Weight decays of `best` that have ten seeds: the preset's own, for 2 % of the weights, and one for 1.4 %."""
 FRONTS: Mapping[str, tuple[str, tuple[float | None, ...]]] = {
     BEST: ("best", (3e-4, 7e-4, 1.2e-3, *MARKS, 5e-3, 1e-2, 1.8e-2, 4e-2)),
-    DEFAULT: ("default", (1.5e-4, 3e-4, None, 1e-3, 2e-3, 4e-3, 1e-2, 3e-2)),
+    DEFAULT: ("default", (8e-5, 1.5e-4, 3e-4, None, 1e-3, 2e-3, 4e-3, 1e-2, 3e-2, 4e-2)),
 }
 """Presets with their weight decays: from some 10 % of the weights to 0.3."""
 PARTS: Mapping[str, tuple[str, ...]] = {
