@@ -43,10 +43,13 @@ def test_compression_by_hand():
     assert compression({"Dense_0": MASK, "Dense_1": np.ones((1, 1), np.int8)}) == pytest.approx(1 - (28 + 16) / 36)
 
 
-@pytest.mark.parametrize("model", ["fcn", "conv2", "conv6", "resnet20"])
-def test_the_papers_rates_follow_from_its_remaining_weights(model):
-    row = next(row for row in PAPER["rows"] if row["model"] == model and "compression_percent" in row)
-    net, side, channels = MODELS[model](), 28 if model == "fcn" else 32, 1 if model == "fcn" else 3
+ROWS = [row for row in PAPER["rows"] if "compression_percent" in row]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[f"{row['model']}-{row.get('width', 1)}" for row in ROWS])
+def test_the_papers_rates_follow_from_its_remaining_weights(row):
+    model = row["model"]
+    net, side, channels = MODELS[model](width=row.get("width", 1)), *((28, 1) if model == "fcn" else (32, 3))
     made = jax.eval_shape(net.init, jax.random.key(0), jnp.zeros((1, side, side, channels)))
     shapes = [leaf.shape for leaf in jax.tree.leaves(made["params"]) if leaf.ndim > 1]
     remaining = row["remaining_weights_percent"]["mean"] / 100
