@@ -76,8 +76,8 @@ def main(options: Options) -> None:
         record(row, config.weight_decay, runs.finished(config)) for row, config in zip(every, configs, strict=True)
     ]
     name = "beyond" if options.model == "fcn" else f"beyond-{options.model}"
-    write(records, options.tables, name)
-    print(f"results: {options.tables / name}.md\n\n{table(records)}")
+    write(records, options.table_folder, name)
+    print(f"results: {options.table_folder / name}.md\n\n{table(records)}")
 
 
 if __name__ == "__main__":

@@ -157,7 +157,7 @@ def report(plan: Plan) -> None:
 
     options, records = plan.options, []
     name = f"literature-{options.model}-{options.block}"
-    known = known_nets(TABLES / f"{name}.csv", options.tables / f"{name}.csv")
+    known = known_nets(TABLES / f"{name}.csv", options.table_folder / f"{name}.csv")
     timed = (plan.runs.base.dataset, options.model, options.width) == ("mnist", "fcn", 1) and options.block != "b"
     seconds = idle_seconds(PUBLISHED.parent / "learners-cpu.txt") if timed else None  # of just these runs
     for number, entry in enumerate(BLOCKS[options.block].entries):
@@ -166,8 +166,8 @@ def report(plan: Plan) -> None:
             run = None if rate is None else plan.runs.finished(plan.config(entry, density, learning_rate=rate))
             records.append(record(number, entry, density, run, known, seconds=seconds, dataset=plan.runs.dataset))
     records = with_differences(records, BLOCKS[options.block].reference)
-    write(records, options.tables, name)
-    print(f"results: {options.tables / name}.md\n\n{table(records)}")
+    write(records, options.table_folder, name)
+    print(f"results: {options.table_folder / name}.md\n\n{table(records)}")
 
 
 def main(options: Options) -> None:

@@ -39,11 +39,13 @@ def main(options: Options) -> None:
     """Publish the run; nothing is written unless every file exists and is small, but that large weights are left out.
 
     Raises:
-        UserError: for a folder that is not a run, or cannot be written, or a file above the limit.
+        UserError: for a folder that is not a run, is the copy itself, or cannot be written, or a file above the limit.
     """
     if options.masks is not None and options.masks < 0:
         raise UserError(f"--masks={options.masks}: give 0 or more")
     run = options.run.resolve()
+    if (options.dest / run.name).resolve() == run:
+        raise UserError(f"{options.dest} is the folder that the run is in; name another to copy it to.")
     finished = read_finished(run)
     failed = [entry["seed"] for entry in finished.summary["failed"]]
     names = ["config.json", "environment.json", "summary.json"]

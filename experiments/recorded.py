@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from options import keep_compiled
+from ssm.errors import UserError
 from ssm.runs.reader import FinishedRun
 
 
@@ -35,7 +36,17 @@ def recorded(run: FinishedRun, environment: Mapping[str, Any], data_dir: Path | 
         devices.deterministic()
     devices.use_host_devices()
     keep_compiled()
-    dataset = data.load(config.dataset, data_dir=data_dir)
+    dataset = data.load(_where(config.dataset, data_dir), data_dir=data_dir)
     job, loop = recorded_job(config, dataset, environment)
     check_same_data(run, environment, job.about["data"], job.source)
     return Recorded(config, dataset, job, loop)
+
+
+def _where(name: str, data_dir: Path | None) -> str:
+    """Return a data set's name with the place of one's own, of which a configuration has the name alone."""
+    for prefix, suffix in (("npz:", ".npz"), ("idx:", "")):
+        if name.startswith(prefix):
+            if data_dir is None:
+                raise UserError(f"the run's data, {name}, are a file of your own: name its folder as --data-dir.")
+            return f"{prefix}{data_dir / name.removeprefix(prefix)}{suffix}"
+    return name

@@ -101,6 +101,12 @@ def main(sweep: Sweep) -> None:
     for point in points:
         options = replace(sweep, **point)
         config, dataset = configured(options, datasets.get((options.model, options.dataset)))
+        same = datasets.get(config.dataset, dataset)
+        if same is not dataset and same.fingerprint() != dataset.fingerprint():
+            raise UserError(
+                f"{same.source} and {dataset.source} are both called {config.dataset}, and a run is known by that: "
+                "rename one."
+            )
         datasets[options.model, options.dataset] = datasets[config.dataset] = dataset
         configs.append(config)
     parts = programs(configs)
@@ -129,9 +135,14 @@ def submit(sweep: Sweep, folder: Path, programs: int) -> None:
     if sweep.fresh:
         raise UserError("--fresh and --submit don't go together: a job that is started again would start over.")
     limits = dict(pair for text in sweep.slurm for pair in pairs(text))
-    executor = submitit.AutoExecutor(folder=folder / "jobs", cluster=sweep.submit)
+    if not (minutes := limits.pop("time", str(MOST_MINUTES))).isdecimal():
+        raise UserError(f"--slurm time={minutes}: give minutes, time=60 say.")
+    try:
+        executor = submitit.AutoExecutor(folder=folder / "jobs", cluster=sweep.submit)
+    except RuntimeError as error:
+        raise UserError(f"--submit={sweep.submit}: {error}") from None
     # The program itself has no limit: submitit's own would end a job after minutes.
-    executor.update_parameters(name="ssm-sweep", timeout_min=int(limits.pop("time", MOST_MINUTES)))
+    executor.update_parameters(name="ssm-sweep", timeout_min=int(minutes))
     if sweep.submit == "slurm":
         executor.update_parameters(slurm_additional_parameters=limits)
     same = command("--submit", "--slurm")

@@ -4,11 +4,16 @@ import json
 import math
 import os
 import secrets
+import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ssm.errors import UserError
+
+# What zipfile and NumPy raise for bytes that they did not write, found by flipping every one of a file's.
+DAMAGE = (OSError, EOFError, ValueError, KeyError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)
 
 
 def plain(value: object) -> Any:

@@ -1,4 +1,4 @@
-"""Cross-entropy of logits, one loss a sample: the plain form and the authors' clipped one."""
+"""Losses of logits, one a sample: cross-entropy, plain and as the authors clip it, and the squared hinge loss."""
 
 import math
 from collections.abc import Callable
@@ -59,7 +59,7 @@ LOSSES: dict[str, Loss] = {
 
 
 def by_name(name: str) -> Loss:
-    """Return the loss of this name, 'log_softmax' or 'clipped'; raises `UserError` for any other."""
+    """Return the loss of this name, 'log_softmax', 'clipped' or 'squared_hinge'; raises `UserError` for any other."""
     if name not in LOSSES:
         raise UserError(f"unknown loss {name!r}; known are {', '.join(LOSSES)}")
     return LOSSES[name]

@@ -28,8 +28,13 @@ class Common:
     """Folder with the data set's files."""
     report: bool = False
     """Train nothing; write the table and the figures of what is finished."""
-    tables: Path = Path("docs/results")
-    """Folder of the table and the figures."""
+    tables: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="(default: tables in --out)")] = None
+    """Folder of the table and the figures; those of the repository are in docs/results."""
+
+    @property
+    def table_folder(self) -> Path:
+        """Where the table and the figures are written."""
+        return self.tables or self.out / "tables"
 
     def data_of(self, model: str) -> str:
         """Return the data set, which `auto` makes a model's own."""

@@ -94,8 +94,8 @@ class ArrayDataset(Dataset):
     """One's own inputs of any dtype and rank [n, ...] in place of images; a net is given them as they are."""
 
     def _check_inputs(self, images: np.ndarray, where: str) -> None:
-        if images.ndim == 0 or len(images) == 0 or images.dtype.hasobject:
-            raise DataError(f"{where}: inputs are {images.dtype} {list(images.shape)}, expected at least one, [n, ...]")
+        if images.ndim == 0 or len(images) == 0 or images.dtype.kind not in "biuf":
+            raise DataError(f"{where}: inputs are {images.dtype} {list(images.shape)}, expected real numbers, [n, ...]")
 
 
 def check_labels(labels: np.ndarray, classes: int, where: str, *, kind: str = "label") -> None:

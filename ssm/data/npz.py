@@ -1,12 +1,12 @@
 """One's own data in a NumPy archive: `npz:FILE` with x_train, y_train, x_test and y_test."""
 
-import zipfile
 from pathlib import Path
 
 import numpy as np
 
 from ssm.data.dataset import ArrayDataset, Dataset
 from ssm.data.errors import DataError, MissingFilesError
+from ssm.files import DAMAGE
 
 ARRAYS = ("x_train", "y_train", "x_test", "y_test")
 ALIASES = dict(zip(ARRAYS, ("train_images", "train_labels", "test_images", "test_labels"), strict=True))
@@ -26,13 +26,13 @@ def load_npz(path: Path) -> Dataset:
     if not path.is_file():
         raise MissingFilesError(f"{path}: no such file, expected a NumPy archive with {', '.join(ARRAYS)}")
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             names = {name: name if name in file.files else ALIASES[name] for name in ARRAYS}
             if lacking := [name for name, own in names.items() if own not in file.files]:
                 there = ", ".join(file.files) or "none"
                 raise DataError(f"{path}: no array {', '.join(lacking)}; its arrays are {there}")
             arrays = {name: file[own] for name, own in names.items()}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+    except (*DAMAGE, TypeError) as error:
         raise DataError(f"{path} cannot be read as a NumPy archive (.npz) without pickles: {error}") from error
     for part in ("train", "test"):
         labels = arrays[f"y_{part}"]

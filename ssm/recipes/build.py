@@ -225,6 +225,15 @@ def check_precision(config: Config) -> None:
         raise UserError(f"--precision={config.precision} needs an NVIDIA GPU; on a CPU take float32 or bfloat16.")
 
 
+def check_inputs(config: Config, shape: tuple[int, ...]) -> None:
+    """Raise UserError where a built-in net of convolutions is to be given anything else than images."""
+    if config.model != "fcn" and kind(config.model) != OWN and len(shape) != 3:
+        raise UserError(
+            f"--model={config.model} takes images [height, width, channels]; an input of the data is {list(shape)}: "
+            "take --model=fcn, or a net of your own."
+        )
+
+
 @pinned()
 def make_task(
     config: Config,

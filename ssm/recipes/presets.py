@@ -237,7 +237,9 @@ def _cifar100(preset: str) -> tuple[Change, ...]:
 
 
 def _check(model: str, method: str, preset: str) -> None:
-    """Raise UserError where a preset has nothing to say about a model or method."""
+    """Raise UserError where a preset has nothing to say about a model or method, or there is no such preset."""
+    if preset not in _CHANGES:
+        raise UserError(f"there is no preset {preset!r}; known are {', '.join(_CHANGES)}.")
     known = _for(_KNOWN.get(preset, _KNOWN["protocol"]), model, method)
     compared = method in LITERATURE or model in TABLE_NETS or preset in COMPARED
     if (method in LITERATURE and preset in PRESETS[1:]) or (compared and not known):

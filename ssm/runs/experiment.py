@@ -2,9 +2,10 @@
 
 import hashlib
 import math
+import operator
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
@@ -139,9 +140,7 @@ def train(
     """
     if not isinstance(net, Supermask):
         raise UserError(f"net must be a masked module, Supermask(module); got {type(net).__name__}.")
-    numbers = list(range(seeds)) if isinstance(seeds, int) else [int(seed) for seed in seeds]
-    if not numbers or min(numbers) < 0 or max(numbers) >= 2**31:
-        raise UserError(f"seeds must be a number of seeds, or some from 0 to 2**31 - 1; got {seeds!r}.")
+    numbers = _seeds(seeds)
     for name, value in (("epochs", epochs), ("batch_size", batch_size), ("passes", passes)):
         if not (isinstance(value, int) and value > 0):
             raise UserError(f"{name} must be a whole number above 0; got {value!r}.")
@@ -150,6 +149,8 @@ def train(
             raise UserError(f"{name} must be a number of at least 0, and a schedule is `schedule`; got {value!r}.")
     if metrics is not None and not isinstance(metrics, Mapping):
         raise UserError(f"metrics must be functions by name, {{'accuracy': ...}} say; got {metrics!r}.")
+    if "loss" in (metrics or {}):
+        raise UserError("metrics: the history has a column of the name 'loss' already, that of `loss`; take another name.")
     for name, value in {"loss": loss, **(metrics or {})}.items():
         require_function(value, name, "optax.squared_error", 2)
     require_function(apply, "apply", "ssm.training.task.apply_module", 3)
@@ -207,6 +208,7 @@ def train(
         about={
             "data": fingerprint,
             "program": program_hash(task, on_device),
+            "rates": _fingerprint(rates(np.arange(epochs * steps))),
             "image_shape": np.shape(jax.tree.leaves(data[0])[0])[1:],
             "class_names": (),
         },
@@ -216,6 +218,26 @@ def train(
     )
     run = run_job(job, numbers, out=Path(out), options=options)
     return _from_folder(run, numbers)
+
+
+def _seeds(seeds: Any) -> list[int]:
+    """Return the seeds that `train` is given; raises UserError for what is neither a number nor some."""
+    if isinstance(seeds, Iterable) and not isinstance(seeds, str):
+        numbers = [_whole(seed) for seed in seeds]
+    else:
+        count = _whole(seeds)
+        numbers = [] if count is None else list(range(count))
+    whole = [seed for seed in numbers if seed is not None and 0 <= seed < 2**31]
+    if not whole or len(whole) < len(numbers):
+        raise UserError(f"seeds must be a number of seeds, or some from 0 to 2**31 - 1; got {seeds!r}.")
+    return whole
+
+
+def _whole(value: Any) -> int | None:
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
 
 
 def _check_data(name: str, data: Any) -> int:

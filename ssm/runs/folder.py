@@ -112,7 +112,7 @@ class Run:
                 raise ValueError(f"seed {final['seed']} is not marked as failed, but has figures {figures}")
         self.folder.mkdir(parents=True, exist_ok=True)  # it may have been removed under a long run
         with _locked(self.folder):
-            _check_config(self.folder / "config.json", self.config)
+            check_config(self.folder / "config.json", self.config)
             self._check_whole()
             before = self.summary()
             known = set(_finished(before))
@@ -277,7 +277,7 @@ def open_run(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _locked(folder):
-            _check_config(folder / "config.json", run.config)
+            check_config(folder / "config.json", run.config)
             for litter in folder.rglob(".*.tmp"):
                 litter.unlink()
             finished = set(run.finished_seeds())
@@ -309,7 +309,8 @@ def clear(folder: Path) -> None:
         raise UserError(f"{folder} cannot be emptied: {error.strerror or error}") from error
 
 
-def _check_config(path: Path, config: Mapping[str, Any]) -> None:
+def check_config(path: Path, config: Mapping[str, Any]) -> None:
+    """Raise UserError if a run's config.json holds another configuration; write it where there is none."""
     if not path.exists():
         write_json(path, config)
         return

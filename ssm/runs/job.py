@@ -64,9 +64,10 @@ class Job:
 def recipe_job(config: Config, dataset: Dataset, form: Form = "auto", *, live: bool = True) -> Job:
     """Return the job of a configuration on its data set; `form` and `live` as in `ssm.recipes.build.make_task`.
 
-    Raises UserError for a precision that the device lacks.
+    Raises UserError for a precision that the device lacks, or inputs that the net can't take.
     """
     build.check_precision(config)
+    build.check_inputs(config, dataset.train_images.shape[1:])
     dataset = dataset.held_out(config.validation).first(config.train_images)
     settings = config.as_dict()
     shape = dataset.train_images.shape[1:]

@@ -3,8 +3,6 @@
 import io
 import math
 import os
-import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,14 +11,12 @@ from jaxtyping import Int8, UInt8
 from numpy.lib.npyio import NpzFile
 
 from ssm.errors import UserError
-from ssm.files import write_atomic
+from ssm.files import DAMAGE, write_atomic
 
 _SHIFTS = np.arange(0, 8, 2, dtype=np.uint8)
 
 _EMPTY = 22  # bytes of a zip file without entries
 
-# What zipfile and numpy raise for bytes they did not write, found by flipping every one of a file's.
-DAMAGE = (OSError, EOFError, ValueError, KeyError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)
 
 
 def save_masks(path: str | os.PathLike[str], masks: Mapping[str, np.ndarray]) -> None:

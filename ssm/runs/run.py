@@ -17,7 +17,7 @@ from ssm.recipes.literature import LITERATURE
 from ssm.runs import checkpoint
 from ssm.runs.compiled import compiled_group, compiled_memory
 from ssm.runs.estimate import count_masked, fitting_group
-from ssm.runs.folder import Run, clear, open_run
+from ssm.runs.folder import check_config, Run, clear, open_run
 from ssm.runs.job import Job
 from ssm.runs.journal import Journal
 from ssm.runs.lock import held
@@ -156,11 +156,11 @@ def run_jobs(
             """Open the folders, as one process of all does, and return the places of the pairs that are missing."""
             for path in dict.fromkeys([folder, *(run.folder for run in runs)]):
                 stack.enter_context(held(path))
-            if options.fresh:
+            if options.fresh and sweep:  # a run's own are removed with it
                 shutil.rmtree(folder / checkpoint.FOLDER, ignore_errors=True)
             for left in folder.rglob(".*.tmp") if sweep else ():
                 left.unlink(missing_ok=True)
-            lacking = [_opened(run, seeds, options) for run in runs]
+            lacking = [_opened(run, seeds, options, folder / checkpoint.FOLDER) for run in runs]
             missing = [number for number, (place, seed) in enumerate(pairs) if seed in lacking[place]]
             checkpoint.remove_finished(folder / checkpoint.FOLDER, finished_keys(runs))
             if missing:
@@ -198,11 +198,14 @@ def _described(job: Job, out: Path, loop: SeedLoop, recorded: Mapping[str, Any] 
     return Run(folder=job.folder(Path(out)), config=plain(job.settings), environment=where, source=job.source, weights=None)
 
 
-def _opened(run: Run, seeds: Sequence[int], options: RunOptions) -> list[int]:
+def _opened(run: Run, seeds: Sequence[int], options: RunOptions, checkpoints: Path) -> list[int]:
     """Open a run's folder, which the caller holds, and return the seeds that it lacks."""
     if options.fresh:
         clear(run.folder)
     where = run.folder
+    if any(checkpoints.glob("*")):  # before this program is recorded in place of that of seeds in training
+        check_config(where / "config.json", run.config)
+        check_data(run)
     open_run(where.parent, config=run.config, environment=run.environment, source=run.source, folder=where)
     run.add_parts()
     check_data(run)
@@ -213,7 +216,8 @@ def _opened(run: Run, seeds: Sequence[int], options: RunOptions) -> list[int]:
 def check_data(run: Run) -> None:
     """Raise UserError if the run's seeds were trained on other data of the same name, or by another program of it.
 
-    The program of a net of one's own is compared under one version of JAX, as its hash depends on it.
+    The program of a net of one's own, and the rates of its steps, are compared under one version of JAX, on which they
+    depend.
     """
     path, environment = run.folder / "environment.json", run.environment
     for entry in read_json(path) if path.exists() else []:
@@ -224,10 +228,14 @@ def check_data(run: Run) -> None:
                 f"{run.folder} holds seeds trained on other data of the same name ({source}); choose another --out"
             )
         programs = {one.get("program") for one in (before, environment)}
-        if before.get("jax") == environment.get("jax") and len(programs) > 1:
+        if before.get("jax") != environment.get("jax"):
+            continue
+        if len(programs) > 1:
             raise UserError(
                 f"{run.folder} holds seeds of another net, learner, loss or optimiser than this: choose another out="
             )
+        if before.get("rates", environment.get("rates")) != environment.get("rates"):  # earlier versions had none
+            raise UserError(f"{run.folder} holds seeds of another schedule than this: choose another out=")
 
 
 def finished_keys(runs: Iterable[Run]) -> list[str]:

@@ -10,8 +10,8 @@ from jaxtyping import Float32
 from numpy.lib.npyio import NpzFile
 
 from ssm.errors import UserError
-from ssm.files import write_atomic
-from ssm.runs.mask_file import DAMAGE, reason
+from ssm.files import DAMAGE, write_atomic
+from ssm.runs.mask_file import reason
 
 
 def value_path(folder: str | os.PathLike[str], seed: int) -> Path:

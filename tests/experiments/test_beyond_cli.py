@@ -6,8 +6,8 @@ import pytest
 
 from tests.support.programs import Place
 
-FEW = ("--dataset=mnist5k", "--width=0.05", "--epochs=1", "--seeds=2", "--rows=16:19")
-COMMAND = ("beyond.py", *FEW, "--out=runs", "--tables=tables")
+FEW = ("--dataset=mnist5k", "--width=0.05", "--epochs=1", "--seeds=2", "--rows=18:21")
+COMMAND = ("beyond.py", *FEW, "--out=runs")
 
 
 @pytest.fixture(scope="module")
@@ -20,10 +20,10 @@ def place(tmp_path_factory):
 def test_the_named_rows_are_trained_the_rest_is_not_run_and_nothing_is_trained_twice(place):
     ran = place.program(*COMMAND)
     assert ran.returncode == 0, ran.stderr
-    with (place.here / "tables" / "beyond.csv").open(newline="") as file:
+    with (place.here / "runs" / "tables" / "beyond.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [number for number, row in enumerate(rows) if row["runs"] == "2"] == [16, 17, 18]
-    assert [row["method"] for row in rows[16:19]] == ["signed", "baseline", "signed"]
+    assert [number for number, row in enumerate(rows) if row["runs"] == "2"] == [18, 19, 20]
+    assert [row["method"] for row in rows[18:21]] == ["signed", "baseline", "signed"]
     assert "not run" in ran.stdout
     again = place.program(*COMMAND)
     assert again.returncode == 0 and "epoch 1/1" not in again.stdout

@@ -59,6 +59,9 @@ def test_fewer_masks_or_none_are_copied_when_asked_for(run, tmp_path):
     assert read_finished(tmp_path / "two" / run.name).mask_seeds == [0, 1]
     assert publish(run, tmp_path / "none", "--masks", 0).returncode == 0
     assert not read_finished(tmp_path / "none" / run.name).has_masks
+    done = publish(run, run.parent, "--masks", 0)
+    assert done.returncode == 2 and "is the folder that the run is in" in done.stderr
+    assert read_finished(run).mask_seeds == [0, 1, 2]
     done = publish(run, tmp_path / "wrong", "--masks", -1)
     assert done.returncode == 2 and "0 or more" in done.stderr
     assert not (tmp_path / "wrong").exists()

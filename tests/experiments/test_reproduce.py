@@ -132,6 +132,23 @@ def test_other_data_is_refused(copied):
 
 
 @pytest.mark.slow
+def test_data_of_ones_own_are_found_in_their_folder(tmp_path):
+    x, y = np.random.default_rng(0).random((40, 5), np.float32), np.arange(40) % 3
+    np.savez(tmp_path / "mine.npz", x_train=x, y_train=y, x_test=x, y_test=y)
+    few = ("--epochs=1", "--width=0.1", "--batch-size=8", "--seeds=1")
+    done = program("train.py", *few, f"--dataset=npz:{tmp_path / 'mine.npz'}", f"--out={tmp_path / 'runs'}")
+    assert done.returncode == 0, done.stderr
+    (run,) = (tmp_path / "runs").iterdir()
+    again = ("reproduce.py", run, "--seed=0", f"--out={tmp_path / 'again'}")
+    refused = program(*again)
+    assert (
+        refused.returncode == 2 and "npz:mine, are a file of your own: name its folder as --data-dir" in refused.stderr
+    )
+    done = program(*again, f"--data-dir={tmp_path}")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
 def test_a_folder_that_has_the_seed_already_is_refused(trained):
     done = program("reproduce.py", trained, "--seed=0", f"--out={trained.parent}")
     assert done.returncode == 2 and f"{trained} has seed 0 already; choose another --out" in done.stderr

@@ -6,6 +6,7 @@ import re
 import sys
 import time
 
+import numpy as np
 import pytest
 
 from ssm.errors import UserError
@@ -118,6 +119,31 @@ def test_points_that_can_not_be(program, options, message):
 def test_values_are_read_as_train_reads_them(program):
     points = program.points_of(program.Sweep(point=("epochs=3,nesterov=False,threshold=quantile:0.5",)))
     assert points == [{"epochs": 3, "nesterov": False, "threshold": "quantile:0.5"}]
+
+
+def own_sets(folder):
+    """Two data sets of one name, of images too few to be anything."""
+    for place, seed in (("a", 0), ("b", 1)):
+        (folder / place).mkdir()
+        x = np.random.default_rng(seed).integers(0, 256, (8, 4, 4), np.uint8)
+        y = np.arange(8) % 2
+        np.savez(folder / place / "data.npz", x_train=x, y_train=y, x_test=x, y_test=y)
+    return "dataset=npz:a/data.npz,npz:b/data.npz"
+
+
+def test_two_data_sets_of_one_name_are_refused(tmp_path):
+    place = Place(tmp_path, tmp_path)
+    refused = place.refusal("sweep.py", "--model=fcn", "--width=0.1", "--batch-size=4", "--vary", own_sets(tmp_path))
+    assert "a/data.npz and b/data.npz are both called npz:data" in refused
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_job_has_a_time_in_minutes(tmp_path):
+    pytest.importorskip("submitit")
+    options = (*BASE, "--vary", "init=elus,he", "--submit=local", "--slurm", "time=01:00:00")
+    done = Place(tmp_path, tmp_path).program("sweep.py", *options)
+    assert done.returncode == 2 and "--slurm time=01:00:00: give minutes" in done.stderr, done.stderr
+    assert not (tmp_path / "runs").exists()
 
 
 def test_a_bad_sweep_leaves_nothing_behind(tmp_path):

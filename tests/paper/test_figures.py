@@ -12,8 +12,9 @@ from PIL import Image
 
 from paper.figures.gallery import FIGURES, draw_all
 from paper.figures.selection import Missing, Shelf
-from ssm.errors import LeftOut
-from ssm.runs.reader import find_finished
+from ssm.errors import LeftOut, UserError
+from ssm.runs.folder import open_run
+from ssm.runs.reader import find_finished, read_finished
 from ssm.viz import labels, style
 from ssm.viz.bars import Distribution, draw_distributions, names
 from ssm.viz.maps import sample_signs
@@ -181,6 +182,21 @@ def test_the_best_run_of_a_kind_is_chosen(tmp_path):
     assert shelf.best(model="fcn", init="he") is None
     with pytest.raises(Missing, match="differ in nothing but"):
         FIGURES["fcn_acc_compare_minit"](shelf)
+
+
+def test_a_run_of_ssm_train_has_no_settings_of_a_preset_and_is_passed_over(tmp_path):
+    config = {name: "own" for name in ("method", "init", "preset")} | {"model": "Net", "dataset": "arrays", "epochs": 1}
+    own = open_run(tmp_path / "mine", config=config, environment={}, folder=tmp_path / "mine")
+    final = {"seed": 0, "test_accuracy": 0.5, "remaining_weights": 0.5}
+    own.add_seeds(
+        history_rows=[{**final, "epoch": 1, "train_loss": 1.0, "test_loss": 1.0, "flips": 0.0}], finals=[final]
+    )
+    fcn = make_run(tmp_path)
+    shelf = Shelf(find_finished([tmp_path]))
+    best = shelf.best(model="fcn")
+    assert len(shelf.runs) == 2 and best is not None and best.folder == fcn
+    with pytest.raises(UserError, match="there is no preset 'own'"):
+        read_finished(own.folder).setting("score_scale")
 
 
 def test_runs_are_a_pair_only_if_nothing_else_differs(tmp_path):

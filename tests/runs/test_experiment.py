@@ -14,6 +14,7 @@ import ssm
 from ssm.learners import dense
 from ssm.runs import experiment
 from ssm.runs.run import RunOptions
+from tests.support.runs import Crash, crashing
 
 RNG = np.random.default_rng(0)
 CENTRES = RNG.normal(size=(4, 6)).astype(np.float32)
@@ -195,11 +196,52 @@ def test_a_folder_is_completed_and_never_another_net(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"schedule": optax.cosine_decay_schedule(1.0, 63)}, "another schedule"),
+        ({"loss": lambda outputs, y: 2 * experiment.mean_cross_entropy(outputs, y)}, "another net, learner, loss"),
+    ],
+)
+def test_seeds_in_training_are_resumed_by_the_same_program_alone(tmp_path, other, message):
+    def loss(outputs, y):
+        return experiment.mean_cross_entropy(outputs, y)
+
+    usual = {"schedule": optax.cosine_decay_schedule(1.0, 21), "loss": loss, "out": tmp_path / "mine", "seeds": 1}
+    if "loss" in other:
+        other["loss"].__qualname__ = loss.__qualname__
+    with pytest.raises(Crash):
+        train(sequential(), **usual, options=RunOptions(**crashing(2)))
+    for _ in range(2):
+        with pytest.raises(ssm.UserError, match=message):
+            train(sequential(), **usual | other)
+    resumed = train(sequential(), **usual)
+    with pytest.raises(ssm.UserError, match=message):
+        train(sequential(), **usual | other)
+    assert resumed.history[-1]["train_loss"] == train(sequential(), **usual | {"out": None}).history[-1]["train_loss"]
+
+
+def test_a_folder_that_holds_no_run_is_left_as_it_is(tmp_path):
+    own = tmp_path / "checkpoints" / "of another program"
+    own.parent.mkdir()
+    own.touch()
+    with pytest.raises(ssm.UserError, match="holds no run: nothing in it is removed"):
+        train(sequential(), out=tmp_path, options=RunOptions(fresh=True))
+    assert own.exists()
+
+
+@pytest.mark.parametrize(("given", "seeds"), [(np.int64(2), [0, 1]), ((3, np.int32(1)), [1, 3])])
+def test_seeds_are_whole_numbers_of_any_kind(given, seeds):
+    assert train(sequential(), seeds=given, epochs=1).seeds == seeds
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"net": nn.Dense(4)}, "net must be a masked module"),
         ({"seeds": []}, "seeds must be"),
         ({"seeds": [-1]}, "seeds must be"),
+        ({"seeds": "10"}, "seeds must be"),
+        ({"seeds": [0.7, 1.2]}, "seeds must be"),
         ({"epochs": 0}, "epochs must be a whole number above 0"),
         ({"batch_size": 204}, "larger than the data: 203 samples"),
         ({"data": DATA[0]}, "data must be a pair"),
@@ -260,6 +302,7 @@ def test_a_module_with_a_collection_named_frozen_and_metadata():
         ({"loss": "mse"}, "loss must be a function"),
         ({"metrics": ["accuracy"]}, "metrics must be functions by name"),
         ({"metrics": {"accuracy": 1.0}}, "accuracy must be a function"),
+        ({"metrics": {"loss": optax.squared_error}}, "a column of the name 'loss' already"),
         ({"batch": 32}, "batch must be a function"),
         ({"order": np.zeros(203, int)}, "order must be the numbers 0 to 202"),
         ({"options": {"group": 2}}, "options must be ssm.RunOptions"),

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 import pytest
 
+from ssm.data.dataset import ArrayDataset
 from ssm.errors import UserError
 from ssm.recipes.config import resolve
 from ssm.runs import run as module
@@ -37,6 +38,15 @@ def config(digits, **overrides):
         samples=len(digits.train_labels),
         overrides=values,
     )
+
+
+@pytest.mark.parametrize("model", ["conv2", "resnet20"])
+def test_a_net_of_convolutions_is_refused_other_inputs_than_images(model):
+    x, y = np.zeros((8, 5), np.float32), np.arange(8, dtype=np.int32) % 2
+    flat = ArrayDataset("npz:flat", "made", x, y, x, y, 2, ("0", "1"))
+    named = {"model": model, "method": "signed", "preset": "default", "dataset": flat.name}
+    with pytest.raises(UserError, match=rf"--model={model} takes images .* is \[5\]: take --model=fcn"):
+        recipe_job(resolve(**named, samples=8, overrides={"batch_size": 4}), flat)
 
 
 @pytest.fixture(scope="module")
