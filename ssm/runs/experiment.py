@@ -222,11 +222,11 @@ def train(
 
 def _seeds(seeds: Any) -> list[int]:
     """Return the seeds that `train` is given; raises UserError for what is neither a number nor some."""
-    if isinstance(seeds, Iterable) and not isinstance(seeds, str):
+    numbers: list[int | None] = []
+    if (count := _whole(seeds)) is not None:
+        numbers = list(range(count))
+    elif isinstance(seeds, Iterable):
         numbers = [_whole(seed) for seed in seeds]
-    else:
-        count = _whole(seeds)
-        numbers = [] if count is None else list(range(count))
     whole = [seed for seed in numbers if seed is not None and 0 <= seed < 2**31]
     if not whole or len(whole) < len(numbers):
         raise UserError(f"seeds must be a number of seeds, or some from 0 to 2**31 - 1; got {seeds!r}.")

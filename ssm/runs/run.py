@@ -17,7 +17,7 @@ from ssm.recipes.literature import LITERATURE
 from ssm.runs import checkpoint
 from ssm.runs.compiled import compiled_group, compiled_memory
 from ssm.runs.estimate import count_masked, fitting_group
-from ssm.runs.folder import check_config, Run, clear, open_run
+from ssm.runs.folder import Run, check_config, clear, open_run
 from ssm.runs.job import Job
 from ssm.runs.journal import Journal
 from ssm.runs.lock import held

@@ -229,7 +229,7 @@ def test_a_folder_that_holds_no_run_is_left_as_it_is(tmp_path):
     assert own.exists()
 
 
-@pytest.mark.parametrize(("given", "seeds"), [(np.int64(2), [0, 1]), ((3, np.int32(1)), [1, 3])])
+@pytest.mark.parametrize(("given", "seeds"), [(np.int64(2), [0, 1]), (jnp.int32(1), [0]), ((3, np.int32(1)), [1, 3]), (np.array([4]), [4])])
 def test_seeds_are_whole_numbers_of_any_kind(given, seeds):
     assert train(sequential(), seeds=given, epochs=1).seeds == seeds
 
