@@ -28,9 +28,8 @@ def test_a_user_id_without_account_and_home_trains(elsewhere):
         subprocess.run([*AS_STRANGER, sys.executable, "-c", ""], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("only root can act as another user, by util-linux's setpriv")
-    kept = {
-        name: value for name, value in os.environ.items() if name not in ("HOME", "XDG_CACHE_HOME", "SSM_CACHE_DIR")
-    }
+    own = ("HOME", "XDG_CACHE_HOME", "SSM_CACHE_DIR", "SSM_DATA_DIR", "TFDS_DATA_DIR")
+    kept = {name: value for name, value in os.environ.items() if name not in own}
     more = {"SSM_OFFLINE": "1", "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [*AS_STRANGER, sys.executable, ROOT / "experiments" / "train.py", "--dry-run", "--seeds=1"]
     done = subprocess.run(command, cwd=elsewhere, env=kept | more, capture_output=True, text=True, check=False)
