@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SIZES = (
     "fcn signed elus mnist default",
-    "conv2 signed elus cifar10 default, other loss, staircase",
+    "conv2 signed elus cifar10 default",
     "conv4 signed elus cifar10 default, other loss, staircase",
 )
 

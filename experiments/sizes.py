@@ -65,13 +65,14 @@ def _row(run: FinishedRun, seeds: list[int]) -> list[str]:
     values = 4 * float(np.mean([artifact.own_values for artifact in artifacts]))  # which no two bits say
     two_bit, entropy = two_bit + values, entropy + values
     file = float(np.mean([len(to_bytes(artifact)) for artifact in artifacts]))
-    remaining = np.mean([artifact.remaining / artifact.weights for artifact in artifacts])
-    accuracy = np.mean([run.summary["test_accuracy"]["values"][str(seed)] for seed in seeds])
+    remaining = float(np.mean([artifact.remaining / artifact.weights for artifact in artifacts]))
+    accuracy = float(np.mean([run.summary["test_accuracy"]["values"][str(seed)] for seed in seeds]))
     left = np.mean([artifact.compact().size for artifact in artifacts])
     named = with_config(run.summary, run.config)
     name = " ".join([*cells.net(named), str(run.setting("dataset")), cells.preset(named)])
     bytes_ = [f"{count:,.0f}" for count in (dense, csr, two_bit, entropy, file)]
-    row = [name, str(len(seeds)), f"{100 * accuracy:.2f}", f"{artifacts[0].weights:,}", f"{100 * remaining:.2f}"]
+    accuracy, remaining = (cells.rounded(100 * share, 2) for share in (accuracy, remaining))
+    row = [name, str(len(seeds)), accuracy, f"{artifacts[0].weights:,}", remaining]
     return [*row, *bytes_, f"{dense / file:.0f}", f"{file - entropy:+,.0f}", f"{left:,.0f}"]
 
 

@@ -153,6 +153,14 @@ def test_p_is_a_range_where_rounding_matters(rows):
     )  # t of 0.075 and 0.065, and spreads of 0.3 and 0.5, by hand
 
 
+def test_p_of_two_seeds_is_a_range_too(rows):
+    ours = {"mean": 0.9715, "q05": 0.9706, "q95": 0.9724, "std": 0.0014, "values": {"0": 0.9705, "1": 0.9725}}
+    record = compare(summary(test_accuracy=ours, runs=2), rows)
+    # By scipy: a difference of 0.335 and a paper's spread of 0.5 (1.11 degrees of freedom), and 0.325 and 0.3 (1.04).
+    assert record["accuracy_p_least"] == pytest.approx(0.16761, abs=1e-5)
+    assert record["accuracy_p_most"] == pytest.approx(0.18249, abs=1e-5)
+
+
 def test_p_where_neither_side_has_a_spread(rows):
     ours = {"mean": 0.972, "q05": 0.972, "q95": 0.972, "std": 0.0, "values": {"0": 0.972}}
     record = compare(summary(method="baseline", init="xavier", test_accuracy=ours, epochs=50), rows)
