@@ -7,7 +7,7 @@ import tempfile
 
 import pytest
 
-from tests.support.programs import ROOT
+from tests.support.programs import ROOT, without_settings
 
 STRANGER = 54321
 AS_STRANGER = ["setpriv", f"--reuid={STRANGER}", f"--regid={STRANGER}", "--clear-groups"]
@@ -28,8 +28,7 @@ def test_a_user_id_without_account_and_home_trains(elsewhere):
         subprocess.run([*AS_STRANGER, sys.executable, "-c", ""], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("only root can act as another user, by util-linux's setpriv")
-    own = ("HOME", "XDG_CACHE_HOME", "SSM_CACHE_DIR", "SSM_DATA_DIR", "TFDS_DATA_DIR")
-    kept = {name: value for name, value in os.environ.items() if name not in own}
+    kept = {name: value for name, value in without_settings().items() if name not in ("HOME", "XDG_CACHE_HOME")}
     more = {"SSM_OFFLINE": "1", "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [*AS_STRANGER, sys.executable, ROOT / "experiments" / "train.py", "--dry-run", "--seeds=1"]
     done = subprocess.run(command, cwd=elsewhere, env=kept | more, capture_output=True, text=True, check=False)

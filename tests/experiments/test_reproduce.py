@@ -1,10 +1,8 @@
 import json
-import os
 import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,8 +17,8 @@ from ssm.runs.reproduction import check_seed, compare, environment_differences
 from ssm.runs.value_file import save_values, value_path
 from ssm.runs.weight_file import save_weights, weight_path
 from tests.support.made_runs import make_run
+from tests.support.programs import ROOT, without_settings
 
-ROOT = Path(__file__).resolve().parents[2]
 TINY = (
     "--model=fcn",
     "--dataset=mnist5k",
@@ -33,9 +31,8 @@ TINY = (
 
 
 def program(name, *arguments):
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("SSM_", "XLA_"))}
     command = [sys.executable, str(ROOT / "experiments" / name), *map(str, arguments)]
-    own = kept | {"PYTHONPATH": str(ROOT), "SSM_OFFLINE": "1", "COLUMNS": "100"}
+    own = without_settings() | {"PYTHONPATH": str(ROOT), "SSM_OFFLINE": "1", "COLUMNS": "100"}
     return subprocess.run(command, capture_output=True, text=True, env=own, timeout=300, check=False)
 
 

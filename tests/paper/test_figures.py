@@ -21,8 +21,8 @@ from ssm.viz.maps import sample_signs
 from ssm.viz.style import LOOKS, MINUS, PLUS, ZERO, to_png, to_svg
 from ssm.viz.tiles import GAP, kernel_maps, mask_png, unit_maps
 from tests.support.made_runs import LAYERS, make_run
+from tests.support.programs import ROOT, without_settings
 
-ROOT = Path(__file__).resolve().parents[2]
 # The labels of the paper's figures, in its order.
 PAPER = [
     "fcn_mask_l0",
@@ -139,14 +139,15 @@ def test_the_program_draws_what_it_can_and_says_what_is_missing(tmp_path):
     make_run(tmp_path / "runs", seeds=1)
     command = [sys.executable, str(ROOT / "experiments" / "figures.py"), "runs", "--out=figs"]
     command += ["--only", "fcn_mask_l0", "conv_mask_eq", "bin_mask_comparison", "fcn_schizo_oneratio"]
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SSM_", "TFDS_"))}
     outside = {
         "SSM_OFFLINE": "1",
         "SSM_CACHE_DIR": str(tmp_path),
         "HOME": str(tmp_path),
         "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'experiments'}",
     }
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=kept | outside, timeout=120)
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=tmp_path, env=without_settings() | outside, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0].startswith("figs/fcn_mask_l0.png: from fcn-signed-elus-")

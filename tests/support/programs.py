@@ -9,6 +9,11 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def without_settings():
+    """Return the environment without what sets these programs or their libraries."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("SSM_", "TFDS_", "XLA_"))}
+
+
 class Place(NamedTuple):
     """A folder to run in, with the data beside."""
 
@@ -17,7 +22,6 @@ class Place(NamedTuple):
 
     def program(self, name, *arguments, python=()):
         """Run experiments/NAME here; the user's own settings and folders are out of its sight."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("SSM_", "TFDS_", "XLA_"))}
         outside = {"HOME": str(self.here.parent), "SSM_CACHE_DIR": str(self.here.parent), "SSM_OFFLINE": "1"}
         return subprocess.run(
             [sys.executable, *python, str(ROOT / "experiments" / name), *map(str, arguments)],
@@ -25,7 +29,7 @@ class Place(NamedTuple):
             text=True,
             encoding="utf-8",
             cwd=self.here,
-            env=kept | outside | {"PYTHONPATH": str(ROOT), "COLUMNS": "100"},
+            env=without_settings() | outside | {"PYTHONPATH": str(ROOT), "COLUMNS": "100"},
             timeout=300,
             check=False,
         )
