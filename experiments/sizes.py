@@ -71,8 +71,8 @@ def _row(run: FinishedRun, seeds: list[int]) -> list[str]:
     named = with_config(run.summary, run.config)
     name = " ".join([*cells.net(named), str(run.setting("dataset")), cells.preset(named)])
     bytes_ = [f"{count:,.0f}" for count in (dense, csr, two_bit, entropy, file)]
-    accuracy, remaining = (cells.rounded(100 * share, 2) for share in (accuracy, remaining))
-    row = [name, str(len(seeds)), accuracy, f"{artifacts[0].weights:,}", remaining]
+    percents = [cells.rounded(100 * share, 2) for share in (accuracy, remaining)]
+    row = [name, str(len(seeds)), percents[0], f"{artifacts[0].weights:,}", percents[1]]
     return [*row, *bytes_, f"{dense / file:.0f}", f"{file - entropy:+,.0f}", f"{left:,.0f}"]
 
 
